@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -18,6 +19,8 @@ from secagg_spec.arithmetic.levels import Range
 from secagg_spec.errors import DuplicateUser, LengthMismatch, NonCanonical, OutOfRange, ParameterError, UnknownUser
 from secagg_spec.learning import attacks, clock, problems
 from secagg_spec.privacy import reconstruction
+from secagg_spec.protocols.codec import Unsigned
+from secagg_spec.protocols.fedbuff import round as fedbuff
 from secagg_spec.selection.batches import Parameters
 from secagg_spec.selection.metrics import expected_cardinality
 from tests.strategies import vector
@@ -70,7 +73,8 @@ def test_numbers_of_numpy_become_numbers_of_python(value: Any, number: float) ->
 
 
 NO_NUMBERS = [True, np.bool_(True), np.timedelta64(1, "s"), "1", None, 1j, np.datetime64(1, "s"), Fraction(1)]
-LONGER = [np.longdouble("1e4000"), np.longdouble(1) / 3]
+LONGER = [np.longdouble("1e4000"), np.longdouble(1) / 3] if np.finfo(np.longdouble).bits > 64 else []
+"""Numbers that binary64 does not hold, where numpy has longer ones."""
 
 
 @pytest.mark.requirement("ERR-02")
@@ -79,6 +83,14 @@ def test_what_is_no_number_or_not_finite_is_refused(value: Any) -> None:
     assert not validate.finite(value)
     assert (validate.number(value) is None) == (repr(value) in map(repr, NO_NUMBERS + LONGER))
     assert repr(validate.plain(value)) == repr(value) or isinstance(value, np.floating)
+
+
+@pytest.mark.requirement("ERR-02")
+def test_no_span_of_time_is_an_integer_of_a_message() -> None:
+    assert Unsigned(2).write("round", np.int64(3)) == b"\x03\0"
+    for wrong in (np.timedelta64(3, "s"), True, np.bool_(True), 3.0):
+        with pytest.raises(OutOfRange, match=r"^round = .*: must be an integer in \[0, 2\*\*16\)$"):
+            Unsigned(2).write("round", wrong)
 
 
 POINT = np.ones((1, 1), dtype=bool)
@@ -104,6 +116,15 @@ def test_a_number_is_taken_of_any_type_but_no_truth_value(name: str) -> None:
     for wrong in (True, np.bool_(True), *LONGER):
         with pytest.raises(ParameterError, match=name):
             TAKEN[name](wrong)
+
+
+@pytest.mark.requirement("ERR-02")
+def test_a_rate_of_fedbuff_is_a_float_of_any_type() -> None:
+    assert fedbuff.moved(np.zeros(1), np.ones(1), np.float32(0.5)).tolist() == [-0.5]  # type: ignore[arg-type]
+    assert type(replace(fedbuff.PRESETS["tiny"], eta_g=np.float32(0.5)).eta_g) is float  # type: ignore[arg-type]
+    for wrong in (1, True, *LONGER):
+        with pytest.raises(ParameterError, match=r"^eta_g = "):
+            fedbuff.moved(np.zeros(1), np.ones(1), wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("MOD-06")

@@ -185,6 +185,12 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("whole_inputs", {"arrived": (0, 8)}, UnknownUser, "arrived = 8: must be a user in [0, 8)"),
     ("choose", {"draws": [0]}, LengthMismatch, "len(draws) = 1: must be 2"),
     ("choose", {"draws": [3, 0]}, OutOfRange, "draws[0] = 3: must be an integer in [0, 3)"),
+    (
+        "choose",
+        {"draws": [np.timedelta64(0, "s"), 0]},
+        OutOfRange,
+        "draws[0] = np.timedelta64(0,'s'): must be an integer in [0, 3)",
+    ),
     ("choose", {"frequencies": SEEN[:11]}, LengthMismatch, "frequencies.shape = (11,): must be (12)"),
     ("choose", {"frequencies": _OUTSIDE}, OutOfRange, "frequencies[11] = 4294967296: must be in [0, 4294967296)"),
     ("choose", {"available": HERE[:3]}, LengthMismatch, "available.shape = (3,): must be (12)"),
