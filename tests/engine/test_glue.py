@@ -215,6 +215,9 @@ def test_a_setting_of_flowers_workflow_is_looked_at_before_a_round(name: str, va
         with pytest.raises(ParameterError, match=name):
             SecAggPlusWorkflow(**{"num_shares": 5, "reconstruction_threshold": 3, name: value})
     SecAggPlusWorkflow(5, 3, max_weight=200.0, timeout=9.5)
+    numbers = {"max_weight": np.float32(200), "timeout": np.int64(9), "clipping_range": np.float32(8)}
+    same = SecAggPlusWorkflow(np.float32(0.5), np.int64(3), **numbers)
+    assert same.settings == SecAggPlusWorkflow(0.5, 3, max_weight=200, clipping_range=8.0).settings
 
 
 @pytest.mark.parametrize(("steps", "level"), [(16, 1), (31, 1), (32, 2), (2**22, 2**18)])

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from math import inf, isfinite, prod
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -37,10 +37,11 @@ def level_for(modulus: int, N: int, largest: float) -> int:
     ParameterError
         There is none: `largest` is not a positive number, or is too large for N users.
     """
-    if not isinstance(largest, (int, float, np.floating)) or isinstance(largest, bool):
+    number = validate.number(largest)
+    if number is None:
         raise ParameterError("largest", validate.class_of(largest), "a number: int, float or one of numpy")
-    known = 0 < largest < inf
-    level = quantizer.largest_level(modulus, N, Fraction(float(largest))) if known else 0
+    known = validate.finite(number) and number > 0
+    level = quantizer.largest_level(modulus, N, Fraction(number)) if known else 0
     if not level:
         raise ParameterError("largest", largest, f"above 0 and at most {(modulus - 1) // 2 // N} with {N} users")
     return level

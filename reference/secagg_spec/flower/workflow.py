@@ -53,9 +53,10 @@ class _Workflow:
         trace: str | Path | None = None,
         participation: Participation = None,
     ) -> None:
-        if not validate.finite(timeout) or not timeout > 0:
+        seconds = validate.number(timeout)
+        if seconds is None or not validate.finite(seconds) or not seconds > 0:
             raise ParameterError("timeout", timeout, "a finite number of seconds above 0, so that no round hangs")
-        self.settings, self.timeout = settings, timeout
+        self.settings, self.timeout = settings, float(seconds)
         self.trace = None if trace is None else validate.path_of("trace", trace)
         if self.trace is not None:
             Recorder(self.trace).close()
@@ -226,8 +227,9 @@ class SecAggPlusWorkflow(_Workflow):
     ) -> None:
         if modulus_range != 2**32:
             raise ParameterError("modulus_range", modulus_range, "2**32 = 4294967296")
-        if isinstance(max_weight, float) and max_weight.is_integer():
-            max_weight = int(max_weight)
+        weight = validate.number(max_weight)
+        if weight is not None and weight == weight // 1:
+            max_weight = int(weight)
         most = validate.integer("max_weight", max_weight, 1)
         try:
             settings = server.Settings(
