@@ -18,13 +18,24 @@ KATEX = npm.Package(
 KATEX_FILES = ("katex.min.css", "katex.min.js", "contrib/auto-render.min.js")
 
 
-def write_katex(out: Path, given: Path | None) -> None:
-    """Copy the style, the scripts and the fonts of KaTeX into the assets."""
+def found(given: Path | None) -> Path:
+    """Return the folder with the files of KaTeX: in the package that is given, else in ``build/``, else from npm.
+
+    Raises
+    ------
+    SiteError
+        The package is none of KaTeX, or npm cannot fetch it.
+    """
     package = given or npm.fetch(KATEX, ROOT / "build")
     source = package / "dist" if (package / "dist").is_dir() else package
     missing = [name for name in (*KATEX_FILES, "fonts") if not (source / name).exists()]
     if missing:
         raise SiteError(f"{package} is not an unpacked KaTeX package: {missing[0]} is missing")
+    return source
+
+
+def write_katex(out: Path, source: Path) -> None:
+    """Copy the style, the scripts and the fonts of KaTeX into the assets."""
     target = out / "assets" / "katex"
     for name in KATEX_FILES:
         (target / name).parent.mkdir(parents=True, exist_ok=True)

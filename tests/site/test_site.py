@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from docs.pages import frameworks, requirements, targets
+from docs import build_site
+from docs.pages import frameworks, katex, requirements, targets
 from docs.pages.common import SiteError
 from tests import kit
 from tests.site.shell import ROOT, run
@@ -325,6 +326,35 @@ def test_a_folder_that_is_not_katex_is_refused(tmp_path: Path) -> None:
     done = run(sys.executable, "docs/build_site.py", "--katex-from", tmp_path, "--out", tmp_path / "out")
     assert done.returncode == 2
     assert re.fullmatch(r"build_site: .* is not an unpacked KaTeX package: .*\n", done.stderr)
+
+
+def test_only_what_a_build_wrote_is_emptied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(build_site, "WRITERS", ())
+    monkeypatch.setattr(build_site, "ALONE", ())
+    monkeypatch.setattr(katex, "write_katex", lambda out, source: (out / "page.md").touch())
+
+    def built(out: Path) -> int:
+        return build_site.main(["--katex-from", str(tmp_path / "katex"), "--out", str(out)])
+
+    new, mine, link = tmp_path / "new", tmp_path / "mine", tmp_path / "link"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("mine")
+    monkeypatch.setattr(katex, "found", lambda given: given)
+    for out, reason in ((mine, "it would be emptied; "), (mine / "thesis.txt", "Not a directory")):
+        assert built(out) == 2
+        assert capsys.readouterr().err.startswith(f"build_site: --out {out}: {reason}")
+    assert (mine / "thesis.txt").read_text() == "mine"
+    link.symlink_to(new, target_is_directory=True)
+    assert built(new) == 0
+    (new / "old.md").touch()
+    assert built(link) == 0
+    assert sorted(path.name for path in new.iterdir()) == [build_site.MARK, "page.md"]
+    monkeypatch.undo()
+    assert built(new) == 2
+    assert "is not an unpacked KaTeX package" in capsys.readouterr().err
+    assert (new / "page.md").exists()
 
 
 def blocks(language: str, page: Path = TUTORIAL) -> list[str]:

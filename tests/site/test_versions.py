@@ -225,7 +225,8 @@ def test_a_history_that_cannot_be_used_is_one_line(
     monkeypatch.setattr(history, "load", broken)
     monkeypatch.setattr(build_site, "WRITERS", (versions.write_versions,))
     monkeypatch.setattr(build_site, "ALONE", ())
-    monkeypatch.setattr(katex, "write_katex", lambda out, given: None)
+    monkeypatch.setattr(katex, "found", lambda given: tmp_path)
+    monkeypatch.setattr(katex, "write_katex", lambda out, source: None)
     versions.book.cache_clear()
     assert build_site.main(["--out", str(tmp_path / "out")]) == 2
     said = capsys.readouterr().err
