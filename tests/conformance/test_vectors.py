@@ -153,20 +153,39 @@ def test_a_renewed_vector_has_a_new_id_and_the_old_one_is_withdrawn() -> None:
 
 def test_a_vector_that_changed_is_renewed_again_and_again(tmp_path: Path) -> None:
     right, still = VECTORS["mds-encode-example"], VECTORS["mds-encode-small"]
-    (tmp_path / store.INDEX).write_text(store.index_text([right, still], {}), encoding="utf-8")
+    [of] = [file for file in VECTOR_FILES if right in file.vectors]
+    store.write([replace(of, vectors=[right, still])], tmp_path)
     for number in (2, 3):
-        file = VectorFile("code", "", {}, [replace(right, result={"shares": [str(number)]}), still])
+        file = replace(of, vectors=[replace(right, result={"shares": [str(number)]}), still])
         if number > 2:
             file.vectors[0] = replace(file.vectors[0], id=f"{right.id}-{number - 1}")
         was = file.vectors[0].id
-        assert store.renew([file], tmp_path) == {was: f"{right.id}-{number}"}
+        changed = store.renew([file], tmp_path)
+        assert changed == {was: f"{right.id}-{number}"}
         assert [vector.id for vector in file.vectors] == [f"{right.id}-{number}", still.id]
+        assert store.read_index(tmp_path)[was] != store.WITHDRAWN
+        store.write([file], tmp_path, changed)
         assert store.read_index(tmp_path)[was] == store.WITHDRAWN
         assert read_renewed(tmp_path) == {right.id: f"{right.id}-{number}"}
-        (tmp_path / store.INDEX).write_text(
-            store.index_text(file.vectors, store.read_index(tmp_path)), encoding="utf-8"
-        )
         assert store.renew([file], tmp_path) == {}
+
+
+def test_a_refused_renewal_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    place = tmp_path / "spec" / "vectors"
+    place.mkdir(parents=True)
+    right, still = VECTORS["mds-encode-example"], VECTORS["mds-encode-small"]
+    [file] = [file for file in VECTOR_FILES if right in file.vectors]
+    store.write([replace(file, vectors=[right, still])], place)
+    before = {path: path.read_bytes() for path in place.iterdir()}
+    monkeypatch.setattr(store, "folder", lambda: place)
+    monkeypatch.setattr(store, "regenerated", lambda place: [replace(file, vectors=[replace(right, rand={"x": "1"})])])
+    assert cli.main(["vectors", "--regenerate", "--renew"]) == 2
+    said = f"secagg-spec vectors: the vector '{still.id}' disappeared; an id is permanent\n"
+    assert capsys.readouterr() == ("", said)
+    assert {path: path.read_bytes() for path in place.iterdir()} == before
 
 
 def test_an_id_may_be_withdrawn_and_comments_may_change() -> None:

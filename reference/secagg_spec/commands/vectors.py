@@ -40,10 +40,11 @@ def _regenerate(options: argparse.Namespace) -> int:
     if not (store.folder().parents[1] / "pyproject.toml").is_file():
         raise UsageError("--regenerate needs a checkout")
     files = store.regenerated(store.folder())
-    if options.renew:
-        for old, new in store.renew(files, store.folder()).items():
-            print(f"{old} is now {new}")
-    for path in store.write(files, store.folder()):
+    changed = store.renew(files, store.folder()) if options.renew else {}
+    written = store.write(files, store.folder(), changed)
+    for old, new in changed.items():
+        print(f"{old} is now {new}")
+    for path in written:
         print(path.relative_to(store.folder().parents[1]))
     return 0
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from secagg_spec import resources, schemas, system
@@ -169,28 +170,27 @@ def index_faults(vectors: Iterable[Vector], index: Mapping[str, str]) -> Iterato
 
 
 def renew(vector_files: Sequence[VectorFile], place: Path) -> dict[str, str]:
-    """Give a new id to each vector whose request or outcome changed. Return the new ids by the old ones.
-
-    The old ids are withdrawn in the folder's index. The new ids are noted next to the first ones.
-    """
-    index, before = read_index(place), read_renewed(place)
-    first = {now: old for old, now in before.items()}
+    """Give a new id to each vector whose request or outcome changed. Return the new ids by the old ones."""
+    index, first = read_index(place), {now: old for old, now in read_renewed(place).items()}
     changed = {
         vector.id: next(id for id in (f"{first.get(vector.id, vector.id)}-{n}" for n in count(2)) if id not in index)
         for file in vector_files
         for vector in file.vectors
         if index.get(vector.id, WITHDRAWN) not in (WITHDRAWN, digest(vector))
     }
-    system.write_whole(place / INDEX, index_text((), {**index, **dict.fromkeys(changed, WITHDRAWN)}))
-    lines = {**before, **{first.get(old, old): new for old, new in changed.items()}}
-    path = place / RENEWED
-    text = path.read_text(encoding="utf-8") if path.is_file() else _RENEWED_HEAD
-    head = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
-    system.write_whole(path, head + "".join(f"{old} {now}\n" for old, now in lines.items()))
-    renewed.cache_clear()
     for file in vector_files:
         file.vectors = [replace(vector, id=changed.get(vector.id, vector.id)) for vector in file.vectors]
     return changed
+
+
+def _renewed_text(changed: Mapping[str, str], place: Path) -> str:
+    """Return the list of renewed ids with each new one next to its first one, below the comments of the file."""
+    before, path = read_renewed(place), place / RENEWED
+    first = {now: old for old, now in before.items()}
+    lines = {**before, **{first.get(old, old): new for old, new in changed.items()}}
+    text = path.read_text(encoding="utf-8") if path.is_file() else _RENEWED_HEAD
+    head = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
+    return head + "".join(f"{old} {now}\n" for old, now in lines.items())
 
 
 def index_text(vectors: Iterable[Vector], index: Mapping[str, str]) -> str:
@@ -272,8 +272,12 @@ def checked(file: VectorFile, path: Path) -> str:
     return text
 
 
-def write(vector_files: Sequence[VectorFile], place: Path) -> list[Path]:
+def write(
+    vector_files: Sequence[VectorFile], place: Path, changed: Mapping[str, str] = MappingProxyType({})
+) -> list[Path]:
     """Write the vector files and the index into a folder. Return the paths that were written.
+
+    The old ids of `changed`, which `renew` returns, are withdrawn, and the new ones noted next to the first ones.
 
     Raises
     ------
@@ -281,11 +285,14 @@ def write(vector_files: Sequence[VectorFile], place: Path) -> list[Path]:
         A vector in the index disappeared or changed, or a file could not be read again. Nothing is written then.
     """
     vectors = [vector for file in vector_files for vector in file.vectors]
-    index = read_index(place)
+    index = {**read_index(place), **dict.fromkeys(changed, WITHDRAWN)}
     for fault in index_faults(vectors, index):
         raise UsageError(fault)
     texts = {path: checked(file, path) for file in vector_files for path in [place / f"{file.name}.json"]}
     texts[place / INDEX] = index_text(vectors, index)
+    if changed:
+        texts[place / RENEWED] = _renewed_text(changed, place)
     for path, text in texts.items():
         system.write_whole(path, text)
+    renewed.cache_clear()
     return list(texts)
