@@ -158,8 +158,8 @@ REPRO = {"schema": repros.SCHEMA, "check": "field.add/exact", "message": "m", "d
 
 
 def written(folder: Path, data: bytes) -> Path:
-    """Write a file, and return its path."""
-    path = folder / "file.json"
+    """Write a file, with the name that what reads a stored failure takes, and return its path."""
+    path = folder / "file.expected.json"
     path.write_bytes(data)
     return path
 
@@ -215,7 +215,7 @@ def test_a_repro_that_is_nearly_right_is_read_or_refused(tmp_path: Path, path: t
     data = json.dumps(spoiled(REPRO, path, value)).encode()
     if report(repros.load, written(tmp_path, data)):
         return
-    stored = repros.load(tmp_path / "file.json")
+    stored = repros.load(tmp_path / "file.expected.json")
     with suppress(UsageError):
         repros.judge(DirectConnection(reference.build().answer), "field.add/exact", stored["draws"])
 

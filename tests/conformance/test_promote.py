@@ -14,10 +14,13 @@ import pytest
 
 from secagg_spec import cli
 from secagg_spec.commands import promote as promoting
+from secagg_spec.conformance.running import repros
 from secagg_spec.conformance.vectors import store
 from secagg_spec.errors import UsageError
+from tests.conformance.shipped import VECTOR_FILES
 from tests.quick import part
 
+SCHEMA = store.folder() / "schema.json"
 MUTANT = [sys.executable, "-m", "secagg_spec.conformance.targets.reference", "--mutant"]
 
 
@@ -162,10 +165,63 @@ def test_a_stored_failure_that_is_none_is_one_line(
     assert not into.exists()
 
 
-def test_a_folder_is_no_stored_failure(capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = promote(capsys, Path("."), "--id", "found-1", "--clause", "LSA-02")
-    assert code == 2
-    assert len(err.strip().splitlines()) == 1
+@pytest.mark.parametrize("name", [".", "v.json", "my.case.json", "adapter.txt"])
+def test_a_folder_and_other_names_are_no_stored_failure(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
+) -> None:
+    for stored in (name, "my.jsonl", "v.jsonl"):
+        (tmp_path / stored).exists() or (tmp_path / stored).write_text("{}")
+    for given in (["promote", "--id", "found-1", "--clause", "LSA-02"], ["replay"]):
+        command = [given[0], str(tmp_path / name), *given[1:], *(["--", "false"] if given == ["replay"] else [])]
+        assert cli.main(command) == 2
+        assert capsys.readouterr().err.endswith("a stored failure is a .jsonl file, or its .expected.json\n")
+
+
+def case(folder: Path) -> Path:
+    """A stored failure, as a run writes it, with one request."""
+    params = {"q": "7", "N": 3, "D": 0, "U": 2, "T": 1, "d": 1, "update": "00", "mask": "00"}
+    lines = json.dumps({"id": 1, "op": "lightsecagg.mask", "params": params}) + "\n"
+    stored = {"schema": repros.SCHEMA, "check": "lightsecagg.mask/exact", "message": "wrong", "draws": []}
+    (folder / "case.jsonl").write_text(lines)
+    (folder / "case.expected.json").write_text(json.dumps(stored))
+    return folder / "case.jsonl"
+
+
+def text_in(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a folder be that of the text's vectors, with one vector."""
+    place.mkdir()
+    monkeypatch.setattr(store, "folder", lambda: place)
+    shutil.copy(SCHEMA, place)
+    [file] = [file for file in VECTOR_FILES if file.name == "code"]
+    store.write([file], place)
+
+
+def test_a_link_into_the_text_takes_the_index_of_the_text(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text_in(tmp_path / "vectors", monkeypatch)
+    (tmp_path / store.INDEX).write_text("alice 1\n")
+    link = tmp_path / "link.json"
+    link.symlink_to(tmp_path / "vectors" / "findings.json")
+    code, _, err = promote(capsys, case(tmp_path), "--id", "zz-1", "--clause", "LSA-02", "--into", str(link))
+    assert (code, err) == (0, "")
+    assert "zz-1" in store.read_index(tmp_path / "vectors")
+    assert (tmp_path / store.INDEX).read_text() == "alice 1\n"
+
+
+@pytest.mark.parametrize("name", ["foo.txt", "findings.JSON", "foo"])
+def test_a_file_of_the_text_has_a_name_that_is_read(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    text_in(tmp_path / "vectors", monkeypatch)
+    into = tmp_path / "vectors" / name
+    before = {path: path.read_bytes() for path in into.parent.iterdir()}
+    code, _, err = promote(capsys, case(tmp_path), "--id", "zz-1", "--clause", "LSA-02", "--into", str(into))
+    assert (code, err) == (
+        2,
+        f"secagg-spec promote: --into {into}: a file of vectors in this folder has a name that ends in .json\n",
+    )
+    assert {path: path.read_bytes() for path in into.parent.iterdir()} == before
 
 
 @pytest.mark.slow

@@ -611,13 +611,15 @@ def strange(tmp_path: Path) -> dict[str, Path]:
 @pytest.mark.requirement("CNF-72", "CNF-53")
 @pytest.mark.parametrize("kind", ["socket", "null", "pipe", "zero"])
 def test_what_is_no_regular_file_is_refused_without_being_read(
-    kind: str, strange: dict[str, Path], capsys: pytest.CaptureFixture[str]
+    kind: str, strange: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(OSError, match="a regular file is needed"):
         system.regular(strange[kind])
+    link = tmp_path / "named-as-a-stored-failure.jsonl"
+    link.symlink_to(strange[kind])
     for name, words in READ.items():
         if words:
-            given_words = [word.format(strange[kind]) for word in words]
+            given_words = [word.format(link) for word in words]
             assert cli.main([name.split(" ")[0], *given_words]) == 2, name
             said = capsys.readouterr().err
             assert "a regular file is needed" in said, name

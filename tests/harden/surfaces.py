@@ -330,7 +330,7 @@ SURFACES = {
         ),
         Surface("hello", _hands, _hello, (wire.AdapterUnusable, wire.AdapterBroken)),
         Surface("vector file", _file("vectors.json", store.load), _cut("shamir.json", 2)),
-        Surface("repro", _file("repro.json", repros.load), _repros),
+        Surface("repro", _file("repro.expected.json", repros.load), _repros),
         Surface("expectations", _file("expectations.toml", expectations.load), _expectations),
         Surface("report", _file("report.json", document.load), _report),
         Surface("history", _file("history.toml", history.read), _history, (*DOCUMENTED, history.HistoryError)),

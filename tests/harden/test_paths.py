@@ -115,9 +115,9 @@ def test_a_link_to_itself_is_one_line(
 def test_a_file_of_4_gib_is_read_by_no_command(
     name: str, kind: str, place: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Path("large").open("wb") as file:
+    with Path("large.jsonl").open("wb") as file:
         file.truncate(4 << 30)
-    said = run(capsys, words(name, kind, place, "large"))
+    said = run(capsys, words(name, kind, place, "large.jsonl"))
     most = 1 << 24 if place == "--expect" else 1 << 29
     assert f"4294967296 bytes, and at most {most} are read" in said or name == "trace"
 

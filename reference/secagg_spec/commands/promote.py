@@ -35,13 +35,14 @@ def main(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     _check_names(options.id, options.clause)
     stored, clauses = repros.load(options.repro), tuple(dict.fromkeys(options.clause))
-    path = options.into or store.folder() / f"{store.FINDINGS}.json"
+    path = system.resolved(options.into or store.folder() / f"{store.FINDINGS}.json")
     listed = flags_of(path.stem) if _is_of_the_text(path) else {}
     if path.exists() and options.covers:
         raise UsageError(f"--covers is for a new file; {path} says what it is about")
     file = store.load(path) if path.exists() else VectorFile(path.stem, _covers(path, listed, options.covers))
     flags = _flags(path, file, listed, options.flag, clauses[0])
-    vector = decided(stored, _request(options.repro), options.id, clauses, options.comment, tuple(flags))
+    request = _request(repros.both(options.repro)[0])
+    vector = decided(stored, request, options.id, clauses, options.comment, tuple(flags))
     _refuse_known(vector, [*store.load_all(), file])
     file.flags = listed or {**file.flags, **flags}
     file.vectors.append(vector)
@@ -104,9 +105,8 @@ def _check_names(id: str, clauses: list[str]) -> None:
         raise UsageError(f"--clause {unknown[0]}: there is no such clause in the text")
 
 
-def _request(repro: Path) -> dict[str, Any]:
-    """Return the single request of a failure."""
-    path = repro.with_suffix("").with_suffix(".jsonl") if repro.suffix == ".json" else repro
+def _request(path: Path) -> dict[str, Any]:
+    """Return the single request in the file of a failure."""
     try:
         text = system.regular(path).read_text(encoding="utf-8-sig")
         lines = [documents.from_json(line) for line in text.splitlines() if line.strip()]
@@ -200,15 +200,19 @@ def _flags(
 
 
 def _is_of_the_text(path: Path) -> bool:
-    return path.resolve().parent == store.folder().resolve()
+    """Return whether a path without links is in the folder of the text's vectors, whose files are `.json` files."""
+    within = path.parent == store.folder().resolve()
+    if within and path.suffix != ".json":
+        raise UsageError(f"--into {path}: a file of vectors in this folder has a name that ends in .json")
+    return within
 
 
 def _write(file: VectorFile, path: Path) -> None:
-    text = store.checked(file, path)
+    texts = {path: store.checked(file, path)}
+    if _is_of_the_text(path):
+        texts[path.parent / store.INDEX] = store.index_text(file.vectors, store.read_index(path.parent))
     try:
-        system.write_whole(path, text)
-        if _is_of_the_text(path):
-            index = store.read_index(path.parent)
-            system.write_whole(path.parent / store.INDEX, store.index_text(file.vectors, index))
+        for place, text in texts.items():
+            system.write_whole(place, text)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None

@@ -20,6 +20,7 @@ from secagg_spec.errors import UsageError
 
 SCHEMA_NAME = "secagg-spec-repro/"
 SCHEMA = f"{SCHEMA_NAME}1"
+_REQUESTS, _EXPECTED = ".jsonl", ".expected.json"
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -28,14 +29,11 @@ def load(path: Path) -> dict[str, Any]:
     Raises
     ------
     UsageError
-        The file is absent, is not JSON, is of another version, or names an unknown check.
+        The file has another name than a run gives it, is absent, is not JSON, is of another version, or names an
+        unknown check.
     """
-    if path.is_dir():
-        raise UsageError(f"{path}: is a folder; a stored failure is a .jsonl file, or its .expected.json")
-    named = path.suffix == ".jsonl"
-    asked = path if named else path.with_name(f"{path.name.removesuffix('.expected.json')}.jsonl")
-    beside = path.with_suffix(".expected.json") if named else path
-    lines = _lines(asked, needed=named)
+    asked, beside = both(path)
+    lines = _lines(asked, needed=path == asked)
     stored = files.read_json(beside)
     if not isinstance(stored, dict) or stored.get("schema") != SCHEMA:
         found = stored.get("schema") if isinstance(stored, dict) else type(stored).__name__
@@ -52,6 +50,22 @@ def load(path: Path) -> dict[str, Any]:
     except (KeyError, TypeError, ValueError):
         raise UsageError(f"{beside}: 'draws' is not a list of drawn values as a run writes them") from None
     return stored
+
+
+def both(path: Path) -> tuple[Path, Path]:
+    """Return the file of the requests of a stored failure, and the one of what is expected, given one of them.
+
+    Raises
+    ------
+    UsageError
+        The path is a folder, or names neither.
+    """
+    for end in (_REQUESTS, _EXPECTED):
+        if path.name.endswith(end) and not path.is_dir():
+            stem = path.name.removesuffix(end)
+            return path.with_name(f"{stem}{_REQUESTS}"), path.with_name(f"{stem}{_EXPECTED}")
+    folder = "is a folder; " if path.is_dir() else ""
+    raise UsageError(f"{path}: {folder}a stored failure is a {_REQUESTS} file, or its {_EXPECTED}")
 
 
 def seal(lines: bytes, check: str, draws: Any) -> str:
