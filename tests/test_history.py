@@ -314,6 +314,14 @@ def test_states_that_contradict_each_other_are_told(tmp_path: Path, states: str,
     assert re.search(said, str(report.value)), report.value
 
 
+@pytest.mark.parametrize("day", ["2026-02-30", "2026-13-45", "0000-01-01"])
+def test_a_day_that_does_not_exist_is_not_sealed(tmp_path: Path, day: str) -> None:
+    book = begun()
+    head = f'number = "{book.present.number}"\n'
+    with pytest.raises(HistoryError, match=f"released is '{day}', and must be a day like 2000-12-31"):
+        history.read(_planted(book, head, f'{head}released = "{day}"\n', tmp_path))
+
+
 def test_a_clause_does_not_come_back_after_it_was_withdrawn(tmp_path: Path) -> None:
     book = _ended(_sealed(), "0.2.0")
     later = released(book, text({"AAA-01": SAID["AAA-01"], "AAA-02": SAID["AAA-02"]}, "0.2.0"))

@@ -14,6 +14,7 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cache
 from pathlib import Path
 
@@ -195,11 +196,21 @@ def _contradictions(book: History) -> Iterator[str]:
     for version in book.versions[:-1]:
         if not version.seal:
             yield f"{version.number} is not the last version, and was never released"
+    for version in book.versions:
+        if version.released and not _is_day(version.released):
+            yield f"{version.number}: released is {schemas.shown(version.released)}, and must be a day like 2000-12-31"
     for id, states in book.clauses.items():
         yield from (f"{id}: {fault}" for fault in _broken(id, states, [*numbers, __version__], book.clauses))
     for version in book.versions:
         if version.seal and version.seal != seal(book, version):
             yield f"version {version.number} was altered after its release: put back the sealed entries"
+
+
+def _is_day(text: object) -> bool:
+    try:
+        return isinstance(text, str) and date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def _broken(id: str, states: Sequence[State], numbers: Sequence[str], known: Mapping[str, object]) -> Iterator[str]:
