@@ -373,6 +373,14 @@ def test_the_command_tells_version_digest_and_changes(capsys: pytest.CaptureFixt
     assert max(map(len, out.splitlines())) <= 100
 
 
+def test_a_table_of_another_name_is_refused_by_every_command(tmp_path: Path) -> None:
+    stored = (resources.root("spec") / history.FILE).read_text(encoding="utf-8")
+    (tmp_path / history.FILE).write_text(f'{stored}\n[[versions]]\nnumber = "0.0.1"\n', encoding="utf-8")
+    for validated in (True, False):
+        with pytest.raises(HistoryError, match=r"^history\.toml: versions: there is no such field; "):
+            history.read(tmp_path / history.FILE, validated=validated)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

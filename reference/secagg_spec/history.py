@@ -160,7 +160,7 @@ def read(path: Path, *, validated: bool = True) -> History:
         content = documents.read_toml(path)
     except (OSError, ValueError) as error:
         raise HistoryError(f"{path.name}: cannot be used: {' '.join(str(error).split())}") from None
-    if validated:
+    if validated or content.keys() != {"version", "clauses"}:
         _validate(path, content)
     try:
         versions = tuple(Version(**entry) for entry in content["version"])
