@@ -326,6 +326,17 @@ def test_a_folder_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixtu
     assert len(err.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize("option", ["--json", "--baseline"])
+@pytest.mark.parametrize("end", [".jsonl", ".expected.json"])
+def test_a_report_is_no_stored_case(capsys: pytest.CaptureFixture[str], tmp_path: Path, option: str, end: str) -> None:
+    path = tmp_path / f"adapter-field-add-exact{end}"
+    options = ["--repro", str(tmp_path), option, str(path), "-k", "field.add/exact", "--", sys.executable, FAKE]
+    code, out, err = call(capsys, "conform", *options, "wrong-value")
+    assert (code, out) == (2, "")
+    assert f"{option} {path}: --repro may store a failing case there" in err
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.slow
 def test_files_of_earlier_runs_are_removed_and_no_others(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     def conform(fault: str, check: str) -> int:

@@ -226,6 +226,14 @@ def test_bad_input_beside_images_is_one_line(
     assert err.count("\n") == 1
 
 
+def test_a_picture_of_another_is_not_written_over(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="torch is in the extra `train`")
+    (tmp_path / "reconstruction.png").write_text("precious")
+    code, out, err = call(capsys, "--images", "1", "--out", str(tmp_path))
+    assert (code, out) == (2, "")
+    assert f"--out {tmp_path / 'reconstruction.png'}: this file would be lost" in err
+
+
 @pytest.mark.slow
 def test_images_are_told_and_drawn(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

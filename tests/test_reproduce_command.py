@@ -227,11 +227,25 @@ def test_bad_options_are_one_line(capsys: pytest.CaptureFixture[str], option: st
 def test_a_file_that_cannot_be_written_is_one_line(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
 ) -> None:
+    whole = tmp_path / "toy" / "results.json"
     (tmp_path / "toy" / name).mkdir(parents=True)
-    code, _, err = toys(capsys, tmp_path)
-    assert code == 2
-    assert "writable: Is a directory" in err
+    if not whole.exists():
+        whole.write_text(results.BEGINS)
+    code, out, err = toys(capsys, tmp_path)
+    assert (code, out == "") == (2, name == "results.json")
+    assert ("this is a folder, not a file" if name == "results.json" else "writable: Is a directory") in err
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["accuracy.svg", "mine.png", "results.csv", "results.json"])
+def test_files_of_no_run_are_not_written_over(capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str) -> None:
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy" / name).write_text("precious")
+    code, out, err = toys(capsys, tmp_path)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"secagg-spec reproduce: --out {tmp_path / 'toy' / name}: this file ")
+    assert len(err.splitlines()) == 1
+    assert [path.read_text() for path in (tmp_path / "toy").iterdir()] == ["precious"]
 
 
 def test_data_that_is_missing_is_said_before_a_run(capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,6 +95,24 @@ def test_json_holds_all_numbers_of_all_rounds(capsys: pytest.CaptureFixture[str]
         assert high >= least_weight(log).low
 
 
+def test_no_output_is_written_over_another_or_over_other_files(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "figure-3.svg"
+    code, out, err = call(capsys, *SMALL, "--out", str(tmp_path), "--json", str(picture))
+    assert (code, out) == (2, "")
+    assert f"--json {picture}: --out draws a picture there, and one of them would be lost" in err
+    assert list(tmp_path.iterdir()) == []
+    for name in ("figure-3.svg", "figure-5.png"):
+        (tmp_path / name).write_text("precious")
+        code, out, err = call(capsys, *SMALL, "--out", str(tmp_path))
+        assert (code, out) == (2, "")
+        assert f"--out {tmp_path / name}: this file would be lost" in err
+        assert (tmp_path / name).read_text() == "precious"
+        (tmp_path / name).unlink()
+
+
 @pytest.mark.slow
 def test_pictures_are_drawn_with_the_names_of_the_paper(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")

@@ -26,7 +26,7 @@ from secagg_spec.conformance.mutation import coverage
 from secagg_spec.conformance.reports import brief, document, junit, page, summaries
 from secagg_spec.conformance.reports import report as reporting
 from secagg_spec.conformance.reports.report import TargetReport
-from secagg_spec.conformance.running import defaults, drawing, parallel
+from secagg_spec.conformance.running import defaults, drawing, parallel, repros
 from secagg_spec.conformance.running import expectations as expected
 from secagg_spec.conformance.running.runner import Outcome, Settings, begin, judged, outcomes
 from secagg_spec.conformance.targets import TARGETS
@@ -85,6 +85,7 @@ def _settings(given: argparse.Namespace) -> Settings:
 
 
 def _refuse_unwritable(given: argparse.Namespace) -> None:
+    values.writable_folder("--repro", given.repro)
     named: dict[Path, str] = {}
     for option in FILES:
         path = getattr(given, option)
@@ -96,7 +97,10 @@ def _refuse_unwritable(given: argparse.Namespace) -> None:
         if os.path.lexists(given.baseline):
             raise UsageError(f"--baseline {given.baseline}: this exists, and it is not written over; name a new file")
         values.writable_file("--baseline", given.baseline)
-    values.writable_folder("--repro", given.repro)
+    for option in (*FILES, "baseline"):
+        path = getattr(given, option)
+        if path and path.name.endswith(repros.ENDS) and path.resolve().parent == given.repro.resolve():
+            raise UsageError(f"--{option} {path}: --repro may store a failing case there, and one would be lost")
 
 
 def _write_baseline(reports: Sequence[TargetReport], path: Path | None) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 
 from secagg_spec.arithmetic import numerals, validate
 from secagg_spec.commands.options import Rules
-from secagg_spec.conformance.adapter.values import writable_folder
+from secagg_spec.conformance.adapter.values import writable_pictures
 from secagg_spec.crypto.entropy import SeededSource, draw_below
 from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.experiments.sums import LEAST_USERS, draw_log, secure_sum
@@ -319,7 +319,7 @@ def _needed(options: argparse.Namespace) -> None:
         if find_spec(name) is None:
             raise UsageError(f"{name} is not installed: {install(name)}")
     if options.out is not None:
-        writable_folder("--out", options.out)
+        writable_pictures("--out", options.out, "reconstruction")
     if not 0 <= numerals.real("--drift", options.drift) <= 100:
         raise ParameterError("--drift", options.drift, "a rate in [0, 100]")
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.commands.options import Rules, jobs
-from secagg_spec.conformance.adapter.values import count, writable_folder
+from secagg_spec.conformance.adapter.values import count, writable_file, writable_folder
 from secagg_spec.errors import UsageError
 from secagg_spec.experiments import catalogue, figures, pictures, results, sweeps
 from secagg_spec.experiments.experiment import PRESETS, Context, Data, Experiment, Statement
@@ -88,6 +88,7 @@ def main(options: argparse.Namespace) -> int:
         return 0
     planned = _planned(options)
     for plan in planned:
+        _refuse_lost(plan.folder)
         _make(plan.sweep.folder)
     codes = [_reproduce(plan, options) for plan in planned]
     if len(planned) > 1:
@@ -155,6 +156,16 @@ def _refuse(options: argparse.Namespace) -> None:
     writable_folder("--out", options.out)
     if options.device != "cpu":
         _refuse_device(options.device)
+
+
+def _refuse_lost(folder: Path) -> None:
+    """Refuse a folder with files of these names that no run wrote: beside theirs a run left its results."""
+    whole = folder / "results.json"
+    if whole.exists():
+        writable_file("--out", whole, begins=results.BEGINS)
+        return
+    for path in sorted(path for name in ("results.csv", "*.svg", "*.png") for path in folder.glob(name)):
+        raise UsageError(f"--out {path}: this file is of no run, and could be lost; name another folder")
 
 
 def _make(folder: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from secagg_spec import system
 from secagg_spec.arithmetic import numerals
-from secagg_spec.conformance.adapter.values import writable_file, writable_folder
+from secagg_spec.conformance.adapter.values import writable_file, writable_pictures
 from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.experiments import pictures, selection
 from secagg_spec.experiments.selection import Course, Settings
@@ -96,7 +96,9 @@ def _refuse_unwritable(options: argparse.Namespace) -> None:
         writable_file("--json", options.json)
     if options.out is not None:
         pictures.library()
-        writable_folder("--out", options.out)
+        drawn = writable_pictures("--out", options.out, *pictures.FIGURES)
+        if options.json is not None and options.json.resolve() in [path.resolve() for path in drawn]:
+            raise UsageError(f"--json {options.json}: --out draws a picture there, and one of them would be lost")
 
 
 def _write(path: Path, text: str) -> None:

@@ -34,6 +34,7 @@ _STYLE: Mapping[str, Any] = MappingProxyType(
 )
 _BASE = (("#0072b2", "-", "o"), ("#56b4e9", "--", "s"), ("#d55e00", "-.", "D"))
 _BATCHES = (("#009e73", "-", "^"), ("#cc79a7", "--", "v"), ("#e69f00", ":", "P"), ("#444444", "-", "X"))
+FIGURES = ("figure-3", "figure-4", "figure-5")
 _RATES = tuple(Fraction(tenth, 10) for tenth in (1, 2, 3, 4, 5))
 
 
@@ -59,11 +60,8 @@ def draw(courses: Sequence[Course], folder: Path) -> tuple[Path, ...]:
 
 
 def _figures(plt: Any, courses: Sequence[Course]) -> dict[str, Any]:
-    return {
-        "figure-3": figure_3(plt, courses[0].scheme.parameters),
-        "figure-4": figure_4(plt, courses),
-        "figure-5": figure_5(plt, courses),
-    }
+    drawn = figure_3(plt, courses[0].scheme.parameters), figure_4(plt, courses), figure_5(plt, courses)
+    return dict(zip(FIGURES, drawn, strict=True))
 
 
 def write(drawing: Callable[[Any], Mapping[str, Any]], folder: Path) -> tuple[Path, ...]:

@@ -24,6 +24,8 @@ from secagg_spec.experiments.experiment import Data, Experiment, Judged, Result,
 from secagg_spec.experiments.sweeps import Swept, write_whole
 
 SCHEMA = "secagg-spec-experiment/1"
+BEGINS = '{\n "schema": "secagg-spec-experiment/'
+"""How a file of results begins."""
 _CLOSE = 1e-12
 _PACKAGES = ("numpy", "torch", "scikit-learn", "scipy")
 

@@ -28,6 +28,8 @@ _BEGINS: Mapping[str, str] = MappingProxyType(
     }
 )
 """How a file begins that an option writes; a file that begins otherwise is not replaced."""
+_PICTURES: Mapping[str, str] = MappingProxyType({".svg": "<?xml", ".png": "\x89PNG"})
+"""The ends of the names of a picture's files, and how these begin."""
 
 
 def count(text: str, what: str = "cases") -> int:
@@ -115,8 +117,25 @@ def writable_folder(option: str, path: Path) -> None:
         raise UsageError(f"{option} {path}: {there} cannot be written")
 
 
-def writable_file(option: str, path: Path, *read: Path | None) -> None:
+def writable_pictures(option: str, folder: Path, *names: str) -> list[Path]:
+    """Return the files of pictures, by their names without an end; refuse a folder that cannot take all of them.
+
+    Raises
+    ------
+    UsageError
+        As `writable_folder` and `writable_file` do.
+    """
+    writable_folder(option, folder)
+    files = [folder / f"{name}{end}" for name in names for end in _PICTURES]
+    for path in files if folder.exists() else ():
+        writable_file(option, path, begins=_PICTURES[path.suffix])
+    return files
+
+
+def writable_file(option: str, path: Path, *read: Path | None, begins: str | None = None) -> None:
     """Refuse a file that cannot be written, before anything runs, and one whose content should not be lost.
+
+    A file that is replaced begins with `begins`, by default as the option writes it.
 
     Raises
     ------
@@ -129,7 +148,7 @@ def writable_file(option: str, path: Path, *read: Path | None) -> None:
         if replaceable(path) and any(other is not None and resolved(other) == there for other in read):
             raise UsageError(f"{option} {path}: the command reads this file, and it would be lost; name another one")
         if path.is_file() and replaceable(path):
-            _refuse_other_content(option, path)
+            _refuse_other_content(option, path, _BEGINS.get(option, "") if begins is None else begins)
     except OSError as error:
         raise UsageError(f"{option} {shown(str(path))}: {error.strerror}") from None
     if path.is_dir():
@@ -140,11 +159,10 @@ def writable_file(option: str, path: Path, *read: Path | None) -> None:
         raise UsageError(f"{option} {path}: it cannot be written")
 
 
-def _refuse_other_content(option: str, path: Path) -> None:
-    begins = _BEGINS.get(option, "")
+def _refuse_other_content(option: str, path: Path, begins: str) -> None:
     with path.open("rb") as file:
         head = file.read(100).lstrip()
-    if head and not head.startswith(begins.encode()):
+    if head and not head.startswith(begins.encode("latin-1")):
         raise UsageError(
             f"{option} {path}: this file would be lost; one that is replaced has to be empty, or to begin with "
             f"{begins!r} as what this option writes"

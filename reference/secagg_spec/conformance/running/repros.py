@@ -20,7 +20,9 @@ from secagg_spec.errors import UsageError
 
 SCHEMA_NAME = "secagg-spec-repro/"
 SCHEMA = f"{SCHEMA_NAME}1"
-_REQUESTS, _EXPECTED = ".jsonl", ".expected.json"
+ENDS = (".jsonl", ".expected.json")
+"""The ends of the names of a stored failure: of its requests, and of what is expected."""
+_REQUESTS, _EXPECTED = ENDS
 
 
 def load(path: Path) -> dict[str, Any]:
