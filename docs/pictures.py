@@ -1,8 +1,8 @@
 """Stores what the site and the ledger take from runs of experiments: ``python docs/pictures.py build/reproduced``.
 
 Of each result below the folder, ``spec/experiments/`` gets the statements with the numbers of each seed, without the
-cells, and ``docs/assets/experiments/`` the pictures as SVG. A result whose verdicts do not follow from its numbers is
-refused, and then nothing is stored.
+cells, and ``docs/assets/experiments/`` the pictures as SVG. A result whose verdicts do not follow from its numbers, of
+an unknown experiment or preset, without a picture, or of the same run as another is refused; nothing is stored then.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec.errors import ParameterError
-from secagg_spec.experiments import results
+from secagg_spec.experiments import catalogue, results
 
 ROOT = Path(__file__).parents[1]
 
@@ -31,12 +31,30 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> int:
         return 2
     try:
         found = [(path.parent, results.read(path)) for path in paths]
+        check(found)
     except ParameterError as error:
         print(f"docs/pictures.py: {error}", file=sys.stderr)
         return 2
     for folder, content in found:
         print(f"{name(content)}: {store(folder, content, root)} pictures")
     return 0
+
+
+def check(found: Sequence[tuple[Path, Mapping[str, Any]]]) -> None:
+    """Refuse results, each with its folder, that the site cannot take.
+
+    Raises
+    ------
+    ParameterError
+        There is no such experiment or preset, a folder has no picture, or two have results with one name.
+    """
+    seen: dict[str, Path] = {}
+    for folder, content in found:
+        catalogue.settings(catalogue.load(content["experiment"]), content["preset"])
+        if not any(folder.glob("*.svg")):
+            raise ParameterError("pictures", str(folder), "a folder with the pictures of its results, as SVG")
+        if (other := seen.setdefault(name(content), folder)) != folder:
+            raise ParameterError("results", str(folder), f"no second {name(content)} beside {other}")
 
 
 def name(content: Mapping[str, Any]) -> str:

@@ -68,6 +68,30 @@ def test_nothing_is_stored_when_a_verdict_does_not_follow(
     assert not (tmp_path / "spec").exists()
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"preset": "../x"}, "preset of heterosag-fig10 = '../x': must be one of "),
+        ({"experiment": "nope"}, "experiment = 'nope': must be one of "),
+        ({"pictures": False}, "must be a folder with the pictures of its results, as SVG"),
+        ({"twice": True}, ": must be no second heterosag-fig10 beside "),
+    ],
+)
+def test_results_that_the_site_cannot_take_are_refused(
+    script: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, Any], said: str
+) -> None:
+    content = json.loads((SCRIPT.parents[1] / "spec" / "experiments" / "heterosag-fig10.json").read_text("utf-8"))
+    content |= {part: change[part] for part in ("preset", "experiment") if part in change}
+    for folder in ("a", "b") if "twice" in change else ("a",):
+        (tmp_path / "run" / folder).mkdir(parents=True)
+        (tmp_path / "run" / folder / "results.json").write_text(json.dumps(content), encoding="utf-8")
+        if change.get("pictures", True):
+            (tmp_path / "run" / folder / "x.svg").touch()
+    assert script.main([str(tmp_path / "run")], tmp_path / "site") == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "site").exists()
+
+
 def test_a_folder_without_results_is_refused(script: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert script.main([str(tmp_path)], tmp_path) == 2
     assert script.main([], tmp_path) == 2
