@@ -355,3 +355,25 @@ def test_the_wheel_has_the_glossary() -> None:
     told = tomllib.loads((resources.root("spec").parent / "pyproject.toml").read_text(encoding="utf-8"))
     included = told["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     assert included["docs/explanation/glossary.md"] == "secagg_spec/_data/glossary.md"
+
+
+@pytest.mark.parametrize("content", [None, b"<<<<<<< ours\n", b"{", b"{}", b"[]", b"\xff", b'{"checks": [1]}'])
+def test_an_index_that_cannot_be_used_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes | None
+) -> None:
+    if content is not None:
+        (tmp_path / index.FILE).write_bytes(content)
+    monkeypatch.setattr(resources, "root", lambda part: tmp_path)
+    said = r"explain\.json: cannot be used; secagg-spec text --regenerate writes it again$"
+    with pytest.raises(UsageError, match=said):
+        index.load.__wrapped__()
+
+
+def test_a_page_that_is_not_utf_8_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "secagg.md").write_bytes(b"# SecAgg\n\xff\n")
+    monkeypatch.setattr(resources, "root", lambda part: tmp_path)
+    monkeypatch.setattr(history, "load", lambda: resources.title("secagg.md"))
+    assert cli.main(["text"]) == 2
+    assert capsys.readouterr() == ("", f"secagg-spec text: {tmp_path / 'secagg.md'}: this page is not UTF-8\n")

@@ -51,7 +51,7 @@ def read_json(path: Path, most: int = 1 << 29) -> Any:
     ValueError
         See `from_json`; or, as `NotText`, the file is not UTF-8.
     """
-    return from_json(_text(path, most))
+    return from_json(read_text(path, most))
 
 
 def read_toml(path: Path, most: int = 1 << 29) -> dict[str, Any]:
@@ -64,10 +64,19 @@ def read_toml(path: Path, most: int = 1 << 29) -> dict[str, Any]:
     ValueError
         See `from_toml`; or, as `NotText`, the file is not UTF-8.
     """
-    return from_toml(_text(path, most))
+    return from_toml(read_text(path, most))
 
 
-def _text(path: Path, most: int) -> str:
+def read_text(path: Path, most: int = 1 << 29) -> str:
+    """Return the text in a file of at most `most` bytes; a byte order mark at its beginning is skipped.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read, or is longer (see `system.regular`).
+    NotText
+        The file is not UTF-8.
+    """
     try:
         return system.regular(path, most).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import re
 from collections.abc import Iterable
@@ -96,7 +97,11 @@ def _sentences(page: str) -> dict[str, str]:
 
 
 def _page(name: str) -> str:
-    return (root("spec") / name).read_text(encoding="utf-8")
+    path = root("spec") / name
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise OSError(errno.EILSEQ, "this page is not UTF-8", str(path)) from None
 
 
 def text_digest() -> str:

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from secagg_spec import cli, protocols
+from secagg_spec import cli, protocols, resources
 from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.mutants import engine
 from secagg_spec.conformance.mutants.engine import Edit, EditError, planted
@@ -481,6 +481,17 @@ def test_what_is_no_table_is_refused_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "some.toml").write_text('a-mutant = "x"\n')
     with pytest.raises(EditError, match=r"some.toml, a-mutant: must be a table, which begins with \[a-mutant\]"):
         list(engine.read(tmp_path / "some.toml"))
+
+
+@pytest.mark.parametrize("content", [b"[x", b"\xff"])
+def test_a_file_that_is_not_toml_is_one_line(content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "vectors").mkdir()
+    for name in ("vectors/unbreakable.toml", "equivalent.toml", "some.toml"):
+        (tmp_path / name).write_bytes(content)
+    monkeypatch.setattr(resources, "root", lambda part: tmp_path)
+    for read in (mutants.unbreakable, mutants.equivalent, lambda: list(engine.read(tmp_path / "some.toml"))):
+        with pytest.raises(EditError, match=r"^[a-z]+\.toml: cannot be used: "):
+            read()
 
 
 @pytest.mark.parametrize("text", BAD)

@@ -151,6 +151,43 @@ def test_a_renewed_vector_has_a_new_id_and_the_old_one_is_withdrawn() -> None:
         assert (index[made], now in VECTORS) == (store.WITHDRAWN, True)
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"# head\nfoo three words\n", "line 2 is 'foo three words', and must have two words"),
+        (b"foo\n", "line 1 is 'foo', and must have two words"),
+        (b"foo 1\n\xff 2\n", "it is not UTF-8 in line 2"),
+        (None, "it is missing, and has every id that was given: put it back"),
+    ],
+)
+def test_an_index_that_cannot_be_used_is_one_line(tmp_path: Path, content: bytes | None, said: str) -> None:
+    (tmp_path / "code.json").touch()
+    if content is not None:
+        (tmp_path / store.INDEX).write_bytes(content)
+    with pytest.raises(UsageError, match=f"{store.INDEX}: {said}$"):
+        store.read_index(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"[x", "flags.toml: cannot be used: Expected"),
+        (b"\xff", "flags.toml: cannot be used: is not UTF-8 in line 1"),
+        (b'[code]\nFoo = "BASIC"\n', "flags.toml: Foo is 'BASIC', and must be a kind (BASIC, "),
+        (b'[code]\nFoo = "BAD MDS-01"\n', "flags.toml: Foo is 'BAD MDS-01', and must be a kind"),
+        (b'[code]\nFoo = "BASIC MDS-01 nope"\n', "flags.toml: Foo is 'BASIC MDS-01 nope', and must be a kind"),
+    ],
+)
+def test_flags_that_cannot_be_used_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, said: str
+) -> None:
+    (tmp_path / base.FLAGS).write_bytes(content)
+    monkeypatch.setattr(base, "folder", lambda: tmp_path)
+    monkeypatch.setattr(base, "_flags", base._flags.__wrapped__)
+    with pytest.raises(UsageError, match=re.escape(said)):
+        base.flags_of("code")
+
+
 def test_a_vector_that_changed_is_renewed_again_and_again(tmp_path: Path) -> None:
     right, still = VECTORS["mds-encode-example"], VECTORS["mds-encode-small"]
     [of] = [file for file in VECTOR_FILES if right in file.vectors]

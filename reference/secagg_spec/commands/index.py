@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from secagg_spec import resources
+from secagg_spec import documents, resources
+from secagg_spec.errors import UsageError
 
 FILE = "explain.json"
 
@@ -56,12 +57,22 @@ class Index(NamedTuple):
 
 @cache
 def load() -> Index:
-    """Return the stored index."""
-    stored = json.loads((resources.root("spec") / FILE).read_text(encoding="utf-8"))
-    checks = {id: Row(id, *rest) for id, *rest in stored["checks"]}
-    claims = {id: Found(*rest) for id, *rest in stored["claims"]}
-    vectors = {id: Vector(id, *rest) for id, *rest in stored["vectors"]}
-    return Index(checks, vectors, claims, stored["targets"], stored["failing"], stored["ids"])
+    """Return the stored index.
+
+    Raises
+    ------
+    UsageError
+        The file cannot be read, or is none that `written` gives.
+    """
+    path = resources.root("spec") / FILE
+    try:
+        stored = documents.read_json(path)
+        checks = {id: Row(id, *rest) for id, *rest in stored["checks"]}
+        claims = {id: Found(*rest) for id, *rest in stored["claims"]}
+        vectors = {id: Vector(id, *rest) for id, *rest in stored["vectors"]}
+        return Index(checks, vectors, claims, stored["targets"], stored["failing"], stored["ids"])
+    except (OSError, ValueError, LookupError, TypeError):
+        raise UsageError(f"{path}: cannot be used; secagg-spec text --regenerate writes it again") from None
 
 
 def written() -> str:

@@ -7,7 +7,6 @@ adapter protocol can show a mutant, the mutant names the test that kills it (`Mu
 """
 
 import difflib
-import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -116,12 +115,11 @@ def load() -> dict[str, Mutant]:
 
 def unbreakable() -> dict[str, str]:
     """Return the clauses that need no mutant, each with the reason (spec/vectors/unbreakable.toml)."""
-    path = resources.root("spec") / "vectors" / "unbreakable.toml"
-    listed = tomllib.loads(path.read_text(encoding="utf-8"))["clause"]
+    listed = edits.table(resources.root("spec") / "vectors" / "unbreakable.toml")["clause"]
     return {entry["id"]: entry["reason"] for entry in listed}
 
 
 def equivalent() -> dict[str, str]:
     """Return the edits that change no result, each with the proof (spec/equivalent.toml)."""
-    listed = tomllib.loads((resources.root("spec") / "equivalent.toml").read_text(encoding="utf-8"))["change"]
+    listed = edits.table(resources.root("spec") / "equivalent.toml")["change"]
     return {entry["name"]: entry["proof"] for entry in listed}

@@ -27,7 +27,6 @@ import inspect
 import os
 import sys
 import threading
-import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -37,7 +36,7 @@ from pathlib import Path
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
-from secagg_spec import resources
+from secagg_spec import documents, resources
 from secagg_spec.errors import UsageError
 
 _PACKAGE = Path(__file__).parents[2]
@@ -175,6 +174,20 @@ def _together(edits: Sequence[Edit]) -> dict[str, str]:
     return texts
 
 
+def table(path: Path) -> dict[str, Any]:
+    """Return the content of a file of the project.
+
+    Raises
+    ------
+    EditError
+        It is not TOML; the message is one line.
+    """
+    try:
+        return documents.read_toml(path)
+    except ValueError as error:
+        raise EditError(f"{path.name}: cannot be used: {' '.join(str(error).split())}") from None
+
+
 def read(path: Path) -> Iterator[tuple[str, dict[str, Any], tuple[Edit, ...]]]:
     """Yield the name of each mutant in a file, its description, and its edits; a composite has `parts` and no edits.
 
@@ -184,9 +197,9 @@ def read(path: Path) -> Iterator[tuple[str, dict[str, Any], tuple[Edit, ...]]]:
     Raises
     ------
     EditError
-        A member is missing or unknown, or `at`, `old` and `new` differ in length.
+        The file is not TOML, a member is missing or unknown, or `at`, `old` and `new` differ in length.
     """
-    for name, entry in tomllib.loads(path.read_text(encoding="utf-8")).items():
+    for name, entry in table(path).items():
         if not isinstance(entry, dict):
             raise EditError(f"{path.name}, {name}: must be a table, which begins with [{name}]")
         needed = _ABOUT | ({"parts"} if "parts" in entry else _EDIT)
@@ -220,7 +233,7 @@ def faults() -> Iterator[str]:
                     _together(made)
                 except (EditError, OSError) as error:
                     yield f"spec/mutants/{path.name}, {name}: {error}"
-        except (EditError, tomllib.TOMLDecodeError) as error:
+        except EditError as error:
             yield f"spec/mutants/{path.name}: {error}"
     try:
         for name, edit in equivalent():
@@ -228,14 +241,13 @@ def faults() -> Iterator[str]:
                 _together([edit])
             except (EditError, OSError) as error:
                 yield f"spec/equivalent.toml, {name}: {error}"
-    except tomllib.TOMLDecodeError as error:
+    except EditError as error:
         yield f"spec/equivalent.toml: {error}"
 
 
 def equivalent() -> Iterator[tuple[str, Edit]]:
     """Yield the edits that change no result, one at a time, with the name of the entry in spec/equivalent.toml."""
-    text = (resources.root("spec") / "equivalent.toml").read_text(encoding="utf-8")
-    for entry in tomllib.loads(text)["change"]:
+    for entry in table(resources.root("spec") / "equivalent.toml")["change"]:
         for at, old, new in entry.get("edits", ()):
             yield entry["name"], *_edits([at], [(old, new)])
 

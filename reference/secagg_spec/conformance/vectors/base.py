@@ -8,18 +8,20 @@ A vector whose result changed with the text has a new id. ``renewed.txt`` lists 
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import resources
+from secagg_spec import documents, resources
 from secagg_spec.conformance.cases.strategies import decimal
 from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.mutants import engine
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
 from secagg_spec.conformance.targets.reference import adapter as reference
+from secagg_spec.errors import UsageError
+from secagg_spec.schemas import shown
 
 RENEWED = "renewed.txt"
 FLAGS = "flags.toml"
@@ -102,15 +104,16 @@ def vector_of(body: Mapping[str, Any]) -> Vector:
 @cache
 def _flags() -> Mapping[str, Mapping[str, str]]:
     """Return the flags of each file (flags.toml)."""
-    listed: Mapping[str, Mapping[str, str]] = tomllib.loads((folder() / FLAGS).read_text(encoding="utf-8"))
-    return listed
+    return engine.table(folder() / FLAGS)
 
 
 def _flag(name: str, words: str) -> Flag:
     """Return a flag, in the words of the mutants that it names."""
-    bug_type, clause, *found = words.split()
-    known = mutants.load()
-    assert bug_type in BUG_TYPES, f"flag {name}: {bug_type}"
+    known, parts = mutants.load(), words.split()
+    if len(parts) < 2 or parts[0] not in BUG_TYPES or not known.keys() >= set(parts[2:]):
+        wanted = f"a kind ({', '.join(BUG_TYPES)}), a clause and names of mutants"
+        raise UsageError(f"{FLAGS}: {name} is {shown(words)}, and must be {wanted}")
+    bug_type, clause, *found = parts
     said = [known[mutant].said for mutant in found]
     description = "; or ".join(what for _, what in said)
     effect = ", ".join(dict.fromkeys(matters for matters, _ in said))
@@ -149,9 +152,25 @@ def read_renewed(place: Path) -> dict[str, str]:
 
 
 def read_pairs(path: Path) -> dict[str, str]:
-    """Return the two words of each line of a file by the first word, without comments; empty if there is no file."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    return dict(line.split() for line in lines if line and not line.startswith("#"))
+    """Return the two words of each line of a file by the first word, without comments; empty if there is no file.
+
+    Raises
+    ------
+    UsageError
+        The file is not UTF-8, or a line has other than two words.
+    """
+    try:
+        lines = documents.read_text(path).splitlines() if path.is_file() else []
+    except documents.NotText as error:
+        raise UsageError(f"{path}: it {error}") from None
+    found = {}
+    for number, line in enumerate(lines, 1):
+        if line and not line.startswith("#"):
+            words = line.split()
+            if len(words) != 2:
+                raise UsageError(f"{path}: line {number} is {shown(line)}, and must have two words")
+            found[words[0]] = words[1]
+    return found
 
 
 @cache

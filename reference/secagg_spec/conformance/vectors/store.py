@@ -59,8 +59,7 @@ def load_all(place: Path | None = None) -> list[VectorFile]:
     UsageError
         A file cannot be used, or two files have the same id.
     """
-    paths = [path for path in sorted((place or folder()).glob("*.json")) if path.name != "schema.json"]
-    vector_files = [load(path, validated=place is not None) for path in paths]
+    vector_files = [load(path, validated=place is not None) for path in _paths(place or folder())]
     seen: dict[str, str] = {}
     for file in vector_files:
         for vector in file.vectors:
@@ -68,6 +67,11 @@ def load_all(place: Path | None = None) -> list[VectorFile]:
                 raise UsageError(f"{file.name}.json: the id {vector.id!r} stands in {seen[vector.id]}.json too")
             seen[vector.id] = file.name
     return vector_files
+
+
+def _paths(place: Path) -> list[Path]:
+    """Return the files of vectors in a folder."""
+    return [path for path in sorted(place.glob("*.json")) if path.name != "schema.json"]
 
 
 def load(path: Path, *, validated: bool = True) -> VectorFile:
@@ -153,7 +157,15 @@ def digest(vector: Vector) -> str:
 
 
 def read_index(place: Path) -> dict[str, str]:
-    """Return the digest of each id that was ever assigned, or the word that marks a withdrawn id."""
+    """Return the digest of each id that was ever assigned, or the word that marks a withdrawn id.
+
+    Raises
+    ------
+    UsageError
+        The file cannot be used, or is absent where there are vectors: ids that were withdrawn would come back.
+    """
+    if not (place / INDEX).is_file() and _paths(place):
+        raise UsageError(f"{place / INDEX}: it is missing, and has every id that was given: put it back")
     return read_pairs(place / INDEX)
 
 
