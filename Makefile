@@ -43,7 +43,7 @@ $(VENV)/test: $(addprefix $(VENV)/,docs plot train cluster)
 setup: $(VENV)/core  ## install the command secagg-spec into .venv, and nothing else
 
 demo: $(VENV)/core  ## judge five released frameworks, live, and print one screen (FULL=1: all cases, every failure)
-	@$(BIN)/secagg-spec demo $(and $(FULL),--full)
+	@$(BIN)/secagg-spec demo $(if $(filter 1,$(FULL)),--full)
 
 test: $(VENV)/test  ## all tests, the checks of `make check` first
 	$(MAKE) --no-print-directory check

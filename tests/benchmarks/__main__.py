@@ -18,6 +18,9 @@ from tests.benchmarks.catalogue import UnknownName, chosen
 from tests.benchmarks.record import Absent, Benchmark, met, run
 from tests.benchmarks.words import cost, found, ratio, wanted
 
+from secagg_spec.conformance.adapter.values import writable_file, writable_folder
+from secagg_spec.errors import UsageError
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 0, 1 when a benchmark could not run, or 2 when it is asked for wrongly."""
@@ -34,6 +37,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refused("--json stores all benchmarks of one run together: leave out the names")
     if options.json and os.environ.get("OPENBLAS_NUM_THREADS") != "1":
         return _refused("--json stores figures of BLAS on one thread: run make bench")
+    try:
+        if options.json:
+            writable_folder("--json", options.json.parent)
+        if options.json and options.json.exists():
+            writable_file("--json", options.json)
+    except UsageError as error:
+        return _refused(str(error))
     if options.list:
         print("\n".join(one.id for one in benchmarks))
         return 0

@@ -216,6 +216,21 @@ def test_nothing_is_stored_when_a_benchmark_cannot_run(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("content", ["precious", None])
+def test_a_file_that_cannot_be_written_is_refused_before_anything_runs(
+    tmp_path: Path, only: Callable[..., None], capsys: pytest.CaptureFixture[str], content: str | None
+) -> None:
+    only(toy([1.0], [1.0]))
+    path = tmp_path / "file"
+    path.write_text(content or "")
+    place = path if content else path / "found.json"
+    assert runner.main(["--json", str(place)]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert said.err.startswith(f"benchmarks: --json {place if content else path}: ")
+    assert path.read_text() == (content or "")
+
+
 def test_a_run_is_printed_and_stored(
     tmp_path: Path, only: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:

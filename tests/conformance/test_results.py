@@ -151,8 +151,10 @@ def test_make_targets_judges_each_released_target(capsys: pytest.CaptureFixture[
     words = capsys.readouterr().out.split()
     assert words[::2] == ["--target"] * len(results.released())
     assert words[1::2] == results.released()
-    with pytest.raises(SystemExit):
-        results.main([])
+    for given, said in (([], "name a report"), (["--targets", "x"], "--targets goes with no report")):
+        with pytest.raises(SystemExit):
+            results.main(given)
+        assert said in capsys.readouterr().err
 
 
 def test_three_releases_of_flower_and_more_are_judged_by_one_adapter() -> None:

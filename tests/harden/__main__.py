@@ -13,10 +13,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 
+from secagg_spec.conformance.adapter.values import count
 from tests.harden import builds, killed, platforms, public, supply
 from tests.harden.engine import Tally, tried
 from tests.harden.surfaces import SURFACES
@@ -39,16 +41,22 @@ COSTS = {"command line": 300, "report": 15, "results of experiments": 5, "figure
 def main(arguments: Sequence[str] | None = None) -> int:
     """Try everything, and print what came of it."""
     parser = argparse.ArgumentParser(prog="python -m tests.harden", description=__doc__)
-    parser.add_argument("--inputs", type=int, default=1_000_000, help="how many inputs, over all surfaces")
-    parser.add_argument("--kills", type=int, default=200, help="how many kills, over all commands")
+    parser.add_argument(
+        "--inputs", type=partial(count, what="inputs"), default=1_000_000, help="how many inputs, over all surfaces"
+    )
+    parser.add_argument(
+        "--kills", type=partial(count, what="kills"), default=200, help="how many kills, over all commands"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="only parts whose name has this")
     options = parser.parse_args(arguments)
+    chosen = [(name, act) for name, act in parts(options.inputs, options.kills, options.seed) if options.only in name]
+    if not chosen:
+        known = ", ".join(name for name, _ in parts(options.inputs, options.kills, options.seed))
+        parser.error(f"--only {options.only}: no part has this in its name; they are {known}")
     failed = False
     print(f"{'what':34}{'tried':>12}  what came of it", flush=True)
-    for name, act in parts(options.inputs, options.kills, options.seed):
-        if options.only not in name:
-            continue
+    for _, act in chosen:
         began = time.monotonic()
         row = act()
         failed |= bool(row.defects)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.harden import __main__ as command
 from tests.harden import killed, platforms, public, supply
 from tests.harden.engine import Tally, tried
 from tests.harden.spoil import spoiled
@@ -152,3 +153,21 @@ def test_a_package_without_a_licence_in_its_metadata_is_known_by_its_licence_fil
         "notinstalled 2: no licence",
         "namedgpl 3: GPL-3.0",
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--inputs", "-1"), "'-1' is not a whole number of inputs, at least 1"),
+        (("--kills", "0"), "'0' is not a whole number of kills, at least 1"),
+        (("--only", "nosuch"), "--only nosuch: no part has this in its name; they are "),
+    ],
+)
+def test_what_would_try_nothing_is_refused(
+    given: tuple[str, str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(given)
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.out) == (2, "")
+    assert said in printed.err

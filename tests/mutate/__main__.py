@@ -28,9 +28,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
+from secagg_spec.commands.options import jobs
+from secagg_spec.conformance.adapter.values import count
 from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.mutants import engine as edits
 from secagg_spec.conformance.mutants.engine import Edit, EditError, diff, planted
@@ -72,14 +75,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.mutate", description=__doc__.partition("\n")[0])
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="the seed of what is drawn (1)")
-    parser.add_argument("--count", type=int, default=1000, metavar="N", help="how many edits are drawn (1000)")
+    parser.add_argument(
+        "--count", type=partial(count, what="edits"), default=1000, metavar="N", help="how many edits are drawn (1000)"
+    )
     parser.add_argument(
         "--changed", type=_revision, metavar="REV", help="all edits of the lines that changed since a revision"
     )
     parser.add_argument(
         "--shard", default=(1, 1), type=_shard, metavar="K/N", help="only the K-th of N parts of the edits"
     )
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="edits at a time")
+    parser.add_argument("--jobs", type=jobs, default=os.cpu_count() or 1, metavar="N", help="edits at a time")
     parser.add_argument("--again", action="store_true", help="try the edits again that survived before")
     parser.add_argument("--store", action="store_true", help="store what came out in spec/mutation.json")
     return parser
@@ -87,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _shard(text: str) -> tuple[int, int]:
     """Return K and N of a shard."""
-    found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
+    found = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
     if not found or not 1 <= int(found[1]) <= int(found[2]):
         raise argparse.ArgumentTypeError(f"{text!r} is not K/N with 1 <= K <= N, such as 2/4")
     return int(found[1]), int(found[2])

@@ -274,6 +274,10 @@ def test_an_edit_is_known_as_equivalent_however_it_is_written(monkeypatch: pytes
     ("given", "said"),
     [
         *((("--shard", wrong), "is not K/N with 1 <= K <= N") for wrong in ("0/0", "0/2", "3/2", "1", "x/2", "1/-2")),
+        (("--shard", "\u0661/\u0662"), "is not K/N with 1 <= K <= N"),
+        (("--count", "-3"), "is not a whole number of edits, at least 1"),
+        (("--count", "0"), "is not a whole number of edits, at least 1"),
+        (("--jobs", "0"), "is not a whole number of jobs, at least 1"),
         (("--changed", "no-such-revision"), "is no revision of this repository"),
     ],
 )

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -182,6 +183,13 @@ def test_every_make_target_installs_the_package_before_it_runs_python() -> None:
     runs = {name for name, _, recipe in rules if "$(BIN)/" in recipe}
     assert "formal" in runs
     assert runs - {name for name, needs, _ in rules if "$(VENV)/" in needs} == set()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize(("full", "options"), [("1", " --full"), ("0", ""), ("no", ""), ("", "")])
+def test_the_full_demo_is_run_for_1_alone(full: str, options: str) -> None:
+    said = subprocess.run(["make", "-n", "demo", f"FULL={full}"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert said.stdout.splitlines()[-1].rstrip() == f".venv/bin/secagg-spec demo{options}"
 
 
 @pytest.mark.parametrize("command", part(3, COMMANDS))

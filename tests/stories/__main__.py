@@ -11,7 +11,10 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
+from secagg_spec.commands.options import jobs
+from secagg_spec.conformance.adapter.values import count
 from tests.stories.catalogue import FORGETFUL, HOLES, WORLDS
 from tests.stories.engine import Tally, played, shortest
 from tests.stories.letters import Rules
@@ -23,9 +26,9 @@ TOLD = (*((chosen, Rules()) for chosen in WORLDS), *FORGETFUL)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m tests.stories", description=__doc__)
-    parser.add_argument("--stories", type=int, default=1000, help="how many in each world")
+    parser.add_argument("--stories", type=partial(count, what="stories"), default=1000, help="how many in each world")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=2, help="how many processes")
+    parser.add_argument("--jobs", type=jobs, default=2, help="how many processes")
     parser.add_argument("--holes", action="store_true", help=f"find each hole within {WITHIN} stories")
     options = parser.parse_args(arguments)
     todo = range(len(HOLES if options.holes else TOLD))

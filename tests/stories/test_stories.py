@@ -9,6 +9,7 @@ import pytest
 from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.privacy.lies import answered_by_one, keeps_batches, least_sum, requests_needed
 from tests.quick import WHOLE
+from tests.stories import __main__ as command
 from tests.stories.catalogue import (
     BATCH_BOUNDS,
     FORGETFUL,
@@ -148,3 +149,11 @@ def test_consequences_are_what_is_left_without_the_masks() -> None:
     assert consequences(7, rows[2:], [x, y]) == []
     assert beyond(7, [{x: 1, y: 6}], [{x: 2, y: 5}]) == []
     assert beyond(7, [{x: 1}, {y: 1}], [{x: 1, y: 1}]) == [{x: 1}, {y: 1}]
+
+
+@pytest.mark.parametrize("given", [("--stories", "0"), ("--stories", "-5"), ("--jobs", "0")])
+def test_no_stories_are_refused(given: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(given)
+    assert ended.value.code == 2
+    assert f"is not a whole number of {given[0][2:]}, at least 1" in capsys.readouterr().err

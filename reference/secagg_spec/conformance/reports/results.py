@@ -112,6 +112,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--targets", action="store_true", help="print the options of secagg-spec conform for all")
     parser.add_argument("--published", metavar="URL", help="the address at which somebody else publishes the report")
     given = parser.parse_args(arguments)
+    if given.targets and (given.report or given.published):
+        parser.error("--targets goes with no report, and no --published")
     if given.targets:
         print(*(f"--target {name}" for name in released()))
         return 0
