@@ -246,6 +246,19 @@ def test_words_find_what_has_them(capsys: pytest.CaptureFixture[str], words: str
         assert f"\n      {hit.next}\n" in out
 
 
+def test_a_word_that_nothing_has_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    first = explained(capsys, "LSA-02 zzzq").splitlines()[0]
+    assert first == "'LSA-02 zzzq' is no id, and nothing has zzzq; these have the other words:"
+
+
+def test_the_usage_names_one_id_or_several_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["explain", "LSA-02", "LSA-01"]) == 2
+    with pytest.raises(SystemExit):
+        cli.main(["explain", "--help"])
+    usage = capsys.readouterr().out.partition("\n\n")[0].split()
+    assert " ".join(usage) == "usage: secagg-spec explain [--all] ID secagg-spec explain WORD [WORD …]"
+
+
 def test_a_theorem_of_the_papers_is_found_by_its_number() -> None:
     meant = {claim.id for claim in entries.load().claims.values() if re.search(r"(?i)\btheorem 1\b(?!\.)", claim.place)}
     assert 3 < len(meant) <= finding.MOST

@@ -90,17 +90,27 @@ def _together(asked: Sequence[str], words: Sequence[str]) -> bool:
 
 def hits(asked: str) -> Sequence[Hit]:
     """Return what has all words that are asked for, the best first; of several words, leave out those found nowhere."""
-    known = list(_everything())
-    words = [word for word in _words(asked) if word not in _LITTLE] or _words(asked)
-    if len(asked.split()) > 1:
-        words = [word for word in words if any(one.score([word]) for one in known)]
-    scores = {one: one.score(words) for one in known} if words else {}
+    nowhere = unknown(asked)
+    words = [word for word in _sought(asked) if word not in nowhere]
+    scores = {one: one.score(words) for one in _everything()} if words else {}
     return sorted((one for one in scores if scores[one]), key=lambda one: -scores[one])
+
+
+def unknown(asked: str) -> Sequence[str]:
+    """Return which of several words nothing has."""
+    known = list(_everything()) if len(asked.split()) > 1 else []
+    return [word for word in _sought(asked) if known and not any(one.score([word]) for one in known)]
+
+
+def _sought(asked: str) -> Sequence[str]:
+    return [word for word in _words(asked) if word not in _LITTLE] or _words(asked)
 
 
 def found(asked: str, best: Sequence[Hit]) -> Iterator[str]:
     """Yield the lines that list the best hits."""
-    yield f"{asked!r} is no id; these have {'the word' if len(asked.split()) == 1 else 'the words'}:"
+    nowhere = ", ".join(unknown(asked))
+    words = "the word" if len(asked.split()) == 1 else "the other words" if nowhere else "the words"
+    yield f"{asked!r} is no id{nowhere and f', and nothing has {nowhere}'}; these have {words}:"
     yield ""
     for hit in best[:MOST]:
         yield from hit.lines()

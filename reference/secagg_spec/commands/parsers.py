@@ -99,6 +99,8 @@ _PROMOTE = """secagg-spec promote REPRO --id NAME --clause CLAUSE [--clause …]
 _PROMOTE_ENDS = """The reference's answer is the outcome. The vector goes into spec/vectors/findings.json, or into FILE.
 A file that spec/vectors/flags.toml lists takes the flags that stand there: what the vector is for.
 The steps of one session become a script of its party."""
+_EXPLAIN = """secagg-spec explain [--all] ID
+       secagg-spec explain WORD [WORD …]"""
 _EXPLAIN_ENDS = """An ID is a clause (LSA-09), a check (lightsecagg.mask/exact), a test vector, a flag of vectors, a
 mutant (the reference with one known bug), an operation, a policy, a reject code, a verdict, or a claim of the
 papers (BAS-EQ6). Other words, such as leak, flower or theorem 1, are looked for in clauses, claims, errata, checks,
@@ -292,6 +294,7 @@ def add_explain(commands: Any) -> None:
     parser = commands.add_parser(
         "explain",
         description="Say what an id means, where to find it, and what decides it; or find what has some words.",
+        usage=_EXPLAIN,
         epilog=_EXPLAIN_ENDS,
     )
     about = "an id from a report, a table or the text; or words"
