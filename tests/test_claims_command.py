@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from secagg_spec import resources
+from secagg_spec import cli, resources
 from secagg_spec.ledger import entries
 from tests.ledger.forms import HEAD, call, entry
 
@@ -38,6 +39,16 @@ def test_the_summary_counts_every_claim(capsys: pytest.CaptureFixture[str]) -> N
     assert code == 0
     assert len(out.splitlines()) <= 24
     assert max(map(len, out.splitlines())) <= 110
+
+
+def test_errata_goes_with_what_its_help_names(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["claims", "--help"])
+    said = capsys.readouterr().out.partition("  --errata ")[2].partition("\n  --")[0]
+    named = re.findall("--[a-z]+", said)
+    assert named == ["--all", "--single", "--list", "--verify"]
+    for option in named[:-1]:
+        assert call(capsys, "--errata", option)[0] == 0
 
 
 @pytest.mark.slow

@@ -62,9 +62,18 @@
     if (location.search && [...papers, "summary"].includes(place)) history.replaceState(null, "", `${location.search}#${form.id}`);
   }
 
+  // The name of a place in the address; none if nothing can decode it, such as #100%.
+  function named() {
+    try {
+      return decodeURIComponent(location.hash.slice(1));
+    } catch {
+      return "";
+    }
+  }
+
   // Whoever follows a link to a paper sees it, whatever is filtered; a link to a claim leads to its entry.
   function reveal() {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const target = document.getElementById(named());
     if (!target) return;
     if (target.hidden) {
       take("");

@@ -117,6 +117,14 @@ def test_all_files_are_written_and_six_lines_say_what_is_next(
     assert edited.count(BEGIN) == edited.count(END) == 1
 
 
+def test_a_shell_takes_the_line_for_a_folder_that_begins_like_an_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["init", "--lang", "python", "--into=-x"]) == 0
+    assert "1. enter   cd ./-x" in capsys.readouterr().out.splitlines()
+
+
 @pytest.mark.slow
 @exhaustive
 def test_the_lines_hold_one_after_the_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

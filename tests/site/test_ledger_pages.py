@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -20,7 +21,7 @@ from docs.pages import claims, common, copies, errata, markup, papers, proofs, r
 from docs.pages.common import SiteError
 from tests.quick import part
 from tests.site.browser import Browser
-from tests.site.shell import ROOT
+from tests.site.shell import ROOT, run
 
 from secagg_spec import __version__
 from secagg_spec.ledger import entries, errors, roots
@@ -324,6 +325,26 @@ def test_addresses_are_those_of_the_site(target: str, page: str, href: str) -> N
 def broken(out: Path) -> None:
     """A writer that finds a fault of the ledger."""
     raise errors.DeadLink("basa.toml:7: BASA-EQ3: note: there is no claim BASA-EQ99")
+
+
+STAND_INS = """
+const element = () => ({ addEventListener() {}, querySelector: element, reset() {}, elements: new Proxy({}, {
+  get: () => ({ tagName: "INPUT", value: "" }) }) });
+globalThis.document = { getElementById: element, querySelector: element, querySelectorAll: () => [] };
+globalThis.FormData = class { *[Symbol.iterator]() { yield ["text", ""]; } };
+globalThis.location = { hash: process.argv[1], search: "", pathname: "/" };
+globalThis.history = { replaceState() {} };
+globalThis.addEventListener = () => {};
+document.getElementById = (id) => (id === "claim-filters" ? element() : (console.log(`looked for ${id}`), null));
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+@pytest.mark.parametrize(("address", "name"), [("#100%", ""), ("#BAS%2DEQ6", "BAS-EQ6")])
+def test_an_address_that_cannot_be_decoded_is_ignored(address: str, name: str) -> None:
+    text = STAND_INS + (ROOT / "docs" / "assets" / "claims.js").read_text(encoding="utf-8")
+    done = run("node", "-e", text, address)
+    assert (done.returncode, done.stdout) == (0, f"looked for {name}\n"), done.stderr
 
 
 @pytest.mark.parametrize("writers", ["WRITERS", "ALONE"])

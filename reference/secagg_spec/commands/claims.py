@@ -68,7 +68,8 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--errata",
         action="store_true",
-        help="the errors in the papers, the gravest first; with another option, only the claims that fail as written",
+        help="the errors in the papers, the gravest first; with --all, --single, --list or --verify, only the claims "
+        "that fail as written",
     )
     parser.add_argument("--single", action="store_true", help="only the claims that rest on one method")
     parser.add_argument(

@@ -179,8 +179,9 @@ def _next(chosen: Starter, folder: Path) -> list[str]:
     adapter = shlex.join(chosen.adapter)
     absent = [name for name in chosen.toolchain if shutil.which(name) is None]
     missing = f"   (not on your path: {', '.join(absent)})" if absent else ""
+    place = f"./{folder}" if str(folder).startswith("-") else str(folder)
     return [
-        f"1. enter   {f'cd {shlex.quote(str(folder))}' if folder != Path() else 'nothing to do'}",
+        f"1. enter   {f'cd {shlex.quote(place)}' if folder != Path() else 'nothing to do'}",
         f"2. write   {_FIRST} in {chosen.edit}, between the two marks; until then lines 4 and 5 end in `error`",
         f"3. build   {shlex.join(chosen.build) or 'nothing to do'}{missing}",
         f"4. check   secagg-spec check -- {adapter}",
