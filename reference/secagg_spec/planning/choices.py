@@ -416,9 +416,9 @@ def multi_round_plan(wish: Wish) -> Answer:
     _need(wish.rounds > 1, "batches are for more rounds than one (--rounds)", "spec/multi-round.md, section 1")
     count = wish.users // T
     _need(count >= 1, f"a batch of c + 2 = {T} users is larger than N = {wish.users}", "MRA-17")
-    whole = (1 - p) ** T
-    enough = count - odds.least_dropouts(count, 1 - whole, wish.failure)
-    reason = f"a batch of T = c + 2 = {T} users stays whole with a probability of {float(whole):.1e} only"
+    lost = odds.some(T, p)
+    enough = count - odds.least_dropouts(count, lost, wish.failure)
+    reason = f"a batch of T = c + 2 = {T} users stays whole with a probability of {float(1 - lost):.1e} only"
     _need(enough >= 1, reason, "MRA-18")
     K, U = count * T, enough * T
     selection = batches.Parameters(K, K, T)
@@ -441,7 +441,7 @@ def multi_round_plan(wish: Wish) -> Answer:
     return Choice(
         "multi-round", numbers, make, ("MRA-01", "MRA-17", *(("SAG-02",) if base == "secagg" else ("LSA-01",))),
         *sizes[base], rounds_of(table), level, _mean_noise(level, U),
-        Odds(odds.fewer_than(count, whole, enough), True, "MRA-23"),
+        Odds(odds.at_least(count, lost, count - enough + 1), True, "MRA-23"),
         Odds(Fraction(0), True, "spec/multi-round.md, section 5"), f"sums over batches of {T} users",
         Work(base, K),
     )  # fmt: skip

@@ -17,10 +17,11 @@ Source: spec/planning.md, section 3 (PLN-03 to PLN-05).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import lru_cache
-from math import comb, exp, inf, lgamma, log, log2
+from itertools import accumulate
+from math import exp, inf, lgamma, log, log2
 
 import flint
 
@@ -47,6 +48,14 @@ def fewer_than(trials: int, rate: Fraction, bound: int) -> Fraction:
     return at_least(trials, 1 - rate, trials - bound + 1)
 
 
+def some(trials: int, rate: Fraction) -> Fraction:
+    """Return the probability that any of independent trials happens: an upper bound, fit to be the rate of a tail.
+
+    It is above the probability by at most 2^-1024 of it: a tail of many trials multiplies that.
+    """
+    return _certified(lambda: 1 - _arb(1 - rate) ** trials, sure=2**10)
+
+
 @lru_cache(maxsize=1024)
 def least_dropouts(users: int, rate: Fraction, allowed: Fraction) -> int:
     """Return the least D such that more than D users drop out with at most the allowed probability (PLN-04)."""
@@ -55,16 +64,14 @@ def least_dropouts(users: int, rate: Fraction, allowed: Fraction) -> int:
         return at_least(users, rate, count + 1) <= allowed
 
     bound = logarithm(allowed) * log(2)
-    if not rate:
-        return 0
+    if rate in (0, 1):
+        return users * int(rate)
     yes, no = logarithm(rate) * log(2), logarithm(1 - rate) * log(2)
     mean = int(users * rate)
     found = first(mean, users, lambda count: _estimate(users, yes, no, count + 1) <= bound)
     while not rare(found):
         found += 1
-    while found and rare(found - 1):
-        found -= 1
-    return found
+    return first(0, found - 1, rare) if found and rare(found - 1) else found
 
 
 def _estimate(trials: int, yes: float, no: float, least: int) -> float:
@@ -93,31 +100,42 @@ def without_companions(rounds: int, rate: Fraction, others: int, least: int, sto
     The sum over r is taken from its largest weight on. It ends when it is above `stop`, and then is a lower bound; or
     when the rest is negligible, and is added (PLN-05).
     """
-    stays = 1 - rate
     if not rate:
         return Fraction(int(others < least))
-    weights = sorted(
-        ((_weight(rounds, r, stays), r) for r in range(1, rounds + 1)), key=lambda pair: (-pair[0], -pair[1])
-    )
-    total, seen = Fraction(0), Fraction(0)
-    for _, r in weights:
-        one = stays**r * rate ** (rounds - r)
-        weight = comb(rounds, r) * one
-        mean, few = logarithm(one * max(others, 1)) * log(2), Fraction(1)
-        if least * (1 + mean - log(least)) > _RARE:
-            few = max(fewer_than(others, one, least), _TINY)
-        total, seen = total + weight * few, seen + weight
-        rest = 1 - rate**rounds - seen
-        if total > stop or rest <= stop * _NEGLIGIBLE:
-            return short(min(Fraction(1), total + (0 if total > stop else rest)))
-    return short(total)
+    return short(_certified(lambda: _sum(rounds, rate, others, least, stop)))
 
 
-def _weight(rounds: int, r: int, stays: Fraction) -> float:
-    """Return about the logarithm of the probability that a user is in r of the rounds, to order them."""
-    chosen = lgamma(rounds + 1) - lgamma(r + 1) - lgamma(rounds - r + 1)
-    goes = 1 - stays
-    return chosen + r * log(stays) + (rounds - r) * (log(goes) if float(goes) else logarithm(goes) * log(2))
+def _sum(rounds: int, rate: Fraction, others: int, least: int, stop: Fraction) -> flint.arb:
+    """Return the sum of `without_companions`."""
+    weights = sorted(_weights(rounds, rate), key=lambda pair: pair[0].mid())
+    rests = list(accumulate((weight for weight, _ in weights), initial=flint.arb(0)))
+    limit, negligible, total = _arb(stop), _arb(stop * _NEGLIGIBLE), flint.arb(0)
+    while weights and not total > limit and not rests[-1] <= negligible:
+        weight, r = weights.pop()
+        rests.pop()
+        total += weight * _few(rounds, rate, r, others, least)
+    return total if total > limit else total + rests[-1]
+
+
+def _weights(rounds: int, rate: Fraction) -> Iterator[tuple[flint.arb, int]]:
+    """Yield the probability that a user is in r of the rounds, and r, from r = 1 on."""
+    weight, odds = _arb(rate) ** rounds, _arb((1 - rate) / rate)
+    for r in range(1, rounds + 1):
+        weight = weight * odds * (rounds - r + 1) / r
+        yield weight, r
+
+
+def _few(rounds: int, rate: Fraction, r: int, others: int, least: int) -> flint.arb:
+    """Return the probability, or a bound on it, that fewer than `least` of the others are in one set of r rounds."""
+
+    def exponent() -> flint.arb:
+        return r * (-_arb(rate)).log1p() + (rounds - r) * _arb(rate).log()
+
+    mean = float(exponent()) + log(max(others, 1))
+    if least > others or least * (1 + mean - log(least)) <= _RARE:
+        return flint.arb(1)
+    few = _upper(lambda: (-exponent().expm1()).beta_lower(others - least + 1, least, True))
+    return few.max(_arb(_TINY))
 
 
 def first(low: int, high: int, holds: Callable[[int], bool]) -> int:
@@ -129,16 +147,21 @@ def _arb(number: Fraction) -> flint.arb:
     return flint.arb(flint.fmpq(number.numerator, number.denominator))
 
 
-def _certified(compute: Callable[[], flint.arb]) -> Fraction:
+def _certified(compute: Callable[[], flint.arb], sure: int = _SURE) -> Fraction:
+    """Return the upper end of a ball of a probability that is small enough, as a fraction."""
+    mantissa, exponent = _upper(compute, sure).man_exp()
+    return min(Fraction(1), Fraction(int(mantissa)) * Fraction(2) ** int(exponent))
+
+
+def _upper(compute: Callable[[], flint.arb], sure: int = _SURE) -> flint.arb:
     """Return the upper end of a ball that is small enough, with as many bits as that takes."""
     before = flint.ctx.prec
     try:
         for bits in (_BITS, 8 * _BITS, _MOST_BITS):
             flint.ctx.prec = bits
             ball = compute()
-            if ball.rel_accuracy_bits() >= _SURE or bits == _MOST_BITS:
-                mantissa, exponent = ball.upper().man_exp()
-                return min(Fraction(1), Fraction(int(mantissa)) * Fraction(2) ** int(exponent))
+            if ball.rel_accuracy_bits() >= sure or bits == _MOST_BITS:
+                return ball.upper()
     finally:
         flint.ctx.prec = before
     raise AssertionError("the last precision returns")
