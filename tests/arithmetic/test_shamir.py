@@ -135,6 +135,11 @@ def test_a_call_leaves_its_inputs_alone_and_gives_the_same_again() -> None:
     assert shares == list(share(bytes(32), tuple(np.array(coefficients)), np.array(holders).tolist()))
 
 
+@pytest.mark.requirement("ERR-02")
+def test_a_threshold_of_numpy_does_not_wrap() -> None:
+    assert reconstruct(np.uint8(2), range(300), share(bytes(32), (5,), range(300))) == bytes(32)  # type: ignore[arg-type]
+
+
 # ------------------------------------------------------------------------------------------------- what is refused
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import OutOfRange, ParameterError
 from secagg_spec.learning import models
-from secagg_spec.learning.training import ENGINES, IntArray, LocalSGD, Trainer
+from secagg_spec.learning.training import ENGINES, IntArray, LocalSGD, Trainer, batches
 from tests.learning import stand_in
 
 pytestmark = pytest.mark.slow
@@ -100,6 +100,12 @@ def test_users_reach_together_what_each_reaches_alone_with_convolutions(engine: 
     together = Trainer(model, data.train, sgd, engine).train(starts, parts, generators(3))
     alone = Trainer(model, data.train, sgd, "loop").train(starts, parts, generators(3))
     assert same(together, alone, starts)
+
+
+@pytest.mark.requirement("ERR-02")
+def test_a_batch_size_of_numpy_does_not_wrap() -> None:
+    sgd = LocalSGD(1, np.uint8(200), 0.1)  # type: ignore[arg-type]
+    assert list(map(len, batches(np.arange(300), sgd, np.random.default_rng(0)))) == [200, 100]
 
 
 def test_more_users_than_are_trained_at_once_keep_their_places() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations, product
 from typing import Any
 
@@ -137,6 +137,23 @@ def test_numbers_outside_their_range_are_refused(bad: Mapping[str, int]) -> None
         lies.isolating(N, t, c, 2)
     with pytest.raises(ParameterError):
         lies.keeps_batches(N, t, c)
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize(
+    ("function", "numbers", "kind"),
+    [
+        (lies.keeps_batches, (120, 95, 1), np.uint8),
+        (lies.answered_by_one, (65536, 1, 2, 2**20), np.int32),
+        (lies.requests_needed, (200, 254), np.uint8),
+        (lies.least_sum, (200, 150, 100), np.uint8),
+        (lies.isolating, (20, 15, 3, 12), np.int8),
+    ],
+)
+def test_integers_of_numpy_do_not_wrap(
+    function: Callable[..., object], numbers: tuple[int, ...], kind: Callable[[int], int]
+) -> None:
+    assert function(*map(kind, numbers)) == function(*numbers)
 
 
 def test_numbers_at_the_edge_of_their_range_are_taken() -> None:

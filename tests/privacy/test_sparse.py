@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations
 from math import comb
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +32,27 @@ def gaps(N: int, vanished: set[int]) -> list[int]:
     """The runs of vanished users between one user that is left and the next."""
     left = [user for user in range(N) if user not in vanished]
     return [(after - user - 1) % N for user, after in zip(left, left[1:] + left[:1], strict=True)]
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, np.uint16])
+@pytest.mark.parametrize(
+    ("function", "numbers"),
+    [
+        (sparse.tail, (83, 71, 30, 11)),
+        (sparse.tail, (1000, 300, 50, 10)),
+        (sparse.surrounded, (200, 30, 11, 60)),
+        (sparse.any_surrounded, (200, 30, 11, 60)),
+        (sparse.disconnected, (1000, 60, 300)),
+        (sparse.disconnected_at_most, (1000, 60, 300)),
+        (sparse.stuck, (200, 30, 25, 60)),
+        (sparse.stuck, (200, 30, 35, 60)),
+    ],
+)
+def test_integers_of_numpy_do_not_wrap(
+    function: Callable[..., Fraction], numbers: tuple[int, ...], kind: Callable[[int], int]
+) -> None:
+    assert function(*map(kind, numbers)) == function(*numbers)
 
 
 @pytest.mark.parametrize(("N", "k"), GRAPHS)

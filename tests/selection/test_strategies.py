@@ -20,7 +20,7 @@ from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.crypto.entropy import SeededSource, draw_below
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.selection.batches import Parameters
-from secagg_spec.selection.strategies import STRATEGIES, Counts, choose, ranges
+from secagg_spec.selection.strategies import STRATEGIES, Counts, choose, draw, ranges
 from tests.quick import part, some
 from tests.strategies import fewer
 
@@ -367,6 +367,12 @@ def test_draws_are_as_often_one_as_the_other() -> None:
     pairs = Counter(map(tuple, drawn_[:, :2].tolist()))
     assert len(pairs) == 20
     assert all(abs(count - 150) < 60 for count in pairs.values())
+
+
+@pytest.mark.requirement("ERR-02")
+def test_draws_of_numpy_do_not_wrap() -> None:
+    draws = [0] * 100 + [199]
+    assert draw(np.arange(300), [*np.array(draws, np.uint8)]).tolist() == draw(np.arange(300), draws).tolist()
 
 
 # --------------------------------------------------------------------------------------------------------- refusals

@@ -279,7 +279,7 @@ class PrimeField(Ring):
             A point is 0, or stands twice.
         """
         points = self.check("points", points, (None,))
-        validate.integer("count", count, 0, points.size)
+        count = validate.integer("count", count, 0, points.size)
         product = np.ones(1, dtype=self.dtype)  # the product of all x - point, from the constant on
         for point in points:
             grown = self.zeros(product.size + 1)

@@ -85,7 +85,7 @@ def reconstruct(t: int, users: Sequence[int], shares: Sequence[int]) -> bytes:
     BadShare
         More than t shares that do not lie on one polynomial, or a secret of 2**256 or more (SHM-10, SHM-11).
     """
-    validate.integer("t", t, MIN_THRESHOLD, MAX_HOLDERS)
+    t = validate.integer("t", t, MIN_THRESHOLD, MAX_HOLDERS)
     holders, values = validate.users("users", users, validate.MAX_COUNT), _elements("shares", shares)
     if len(holders) > MAX_HOLDERS:
         raise ParameterError("len(users)", len(holders), f"at most {MAX_HOLDERS}")

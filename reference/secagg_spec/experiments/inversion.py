@@ -60,7 +60,7 @@ Say: TypeAlias = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(validate.Plain):
     """N users, K of them in a round, in batches of T under batch partitioning; a net; and the server's effort.
 
     `rate` is the learning rate of the server's steps between rounds; with 0 the net and the updates stay the same.
@@ -82,6 +82,7 @@ class Settings:
     steps: int = 300
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         validate.integer("K", self.parameters.K, LEAST_USERS)
         validate.integer("T", self.parameters.T, 2)
         validate.integer("rounds", self.rounds, 1)

@@ -43,7 +43,7 @@ Tell = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(validate.Plain):
     """N users, K of them in one round, the T of each scheme with batches, rounds, and dropout rates.
 
     `rule` is how batches are chosen, by default as in the paper: ``uniform`` for equal rates, else ``fair``.
@@ -63,6 +63,7 @@ class Settings:
     rule: str | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         validate.integer("users", self.users, 1, MOST_USERS)
         validate.integer("per-round", self.per_round, 1, self.users)
         validate.integer("rounds", self.rounds, 1, MOST_ROUNDS)

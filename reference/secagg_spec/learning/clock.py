@@ -122,7 +122,7 @@ class ServerStep:
 
 
 @dataclass(frozen=True)
-class Buffered:
+class Buffered(validate.Plain):
     """The sizes of buffered training: `users` in all, `at_once` of them at work or waiting, and `buffer` in one sum.
 
     Raises
@@ -136,6 +136,7 @@ class Buffered:
     buffer: int
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         validate.integer("at_once", self.at_once, 1, validate.MAX_COUNT)
         validate.integer("buffer", self.buffer, 1, validate.MAX_COUNT)
         validate.integer("users", self.users, self.at_once + self.buffer - 1, 2 * validate.MAX_COUNT)

@@ -54,7 +54,7 @@ def split(
         `alpha` is outside its range.
     """
     validate.one_of("partition", kind, PARTITIONS)
-    validate.integer("users", users, 1, _MOST_USERS)
+    users = validate.integer("users", users, 1, _MOST_USERS)
     parts = _divided(dataset, kind, users, rng, _checked(kind, alpha))
     empty = next((user for user, part in enumerate(parts) if not part.size), None)
     if empty is not None:

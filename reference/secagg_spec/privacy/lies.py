@@ -74,7 +74,7 @@ def least_sum(N: int, t: int, c: int, *, withheld: bool = False) -> int:
     ParameterError
         A number is outside its range.
     """
-    _check(N, t, c)
+    N, t, c = _check(N, t, c)
     return next(size for size in range(1, N - c + 1) if _others(N, t, c, size, withheld) is not None)
 
 
@@ -84,8 +84,8 @@ def isolating(N: int, t: int, c: int, size: int, *, withheld: bool = False) -> L
     The colluders are users 0 to c - 1, and the isolated users are the next `size`. The other arguments and the errors
     are those of `least_sum`.
     """
-    _check(N, t, c)
-    validate.integer("size", size, 1, N - c)
+    N, t, c = _check(N, t, c)
+    size = validate.integer("size", size, 1, N - c)
     masked = _others(N, t, c, size, withheld)
     if masked is None:
         return None
@@ -98,10 +98,11 @@ def isolating(N: int, t: int, c: int, size: int, *, withheld: bool = False) -> L
     return Lie(tuple(isolated), announced, arrived)
 
 
-def _check(N: int, t: int, c: int) -> None:
-    validate.integer("N", N, 2, 2**16)
-    validate.integer("t", t, 2, N)
-    validate.integer("c", c, 0, t - 1)
+def _check(N: int, t: int, c: int) -> tuple[int, int, int]:
+    """Return the three numbers as ``int``."""
+    N = validate.integer("N", N, 2, 2**16)
+    t = validate.integer("t", t, 2, N)
+    return N, t, validate.integer("c", c, 0, t - 1)
 
 
 def _others(N: int, t: int, c: int, size: int, withheld: bool) -> int | None:
@@ -171,7 +172,7 @@ def keeps_batches(K: int, t: int, c: int) -> bool:
     ParameterError
         A number is outside its range.
     """
-    _check(K, t, c)
+    K, t, c = _check(K, t, c)
     return 3 * t >= 2 * K + c
 
 
@@ -198,8 +199,7 @@ def requests_needed(users: int, T: int) -> int:
     ParameterError
         A number is outside its range.
     """
-    validate.integer("users", users, 1, 2**16)
-    validate.integer("T", T, 1, 2**16)
+    users, T = validate.integer("users", users, 1, 2**16), validate.integer("T", T, 1, 2**16)
     return 1 + (users - 1) // (T + 2)
 
 
@@ -224,8 +224,8 @@ def answered_by_one(N: int, T: int, t: int, requests: int) -> bool:
     ParameterError
         A number is outside its range.
     """
-    _check(N, t, T)
-    validate.integer("requests", requests, 1, 2**32)
+    N, t, T = _check(N, t, T)
+    requests = validate.integer("requests", requests, 1, 2**32)
     return requests * (N - t) < N - T
 
 

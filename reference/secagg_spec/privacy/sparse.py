@@ -28,10 +28,11 @@ def tail(population: int, marked: int, drawn: int, least: int) -> Fraction:
     Raises
     ------
     ParameterError
-        `marked` or `drawn` is larger than the population.
+        A number is no integer, or too large, or `marked` or `drawn` is larger than the population.
     """
-    for name, count in (("marked", marked), ("drawn", drawn)):
-        validate.integer(name, count, 0, validate.integer("population", population, 0, validate.MAX_COUNT))
+    population = validate.integer("population", population, 0, validate.MAX_COUNT)
+    marked, drawn = validate.integer("marked", marked, 0, population), validate.integer("drawn", drawn, 0, population)
+    least = validate.integer("least", least, -validate.MAX_COUNT, validate.MAX_COUNT)
     others = population - marked
     first, last = max(least, 0, drawn - others), min(marked, drawn)
     term = comb(marked, first) * comb(others, drawn - first) if first <= last else 0
@@ -50,14 +51,15 @@ def surrounded(N: int, k: int, t: int, colluding: int) -> Fraction:
     ParameterError
         There is no graph of N users and degree k, or no user is honest.
     """
-    check_degree(N, k)
-    validate.integer("colluding", colluding, 0, N - 1)
+    N, k = _graph(N, k)
+    colluding = validate.integer("colluding", colluding, 0, N - 1)
     return tail(N - 1, colluding, k, t)
 
 
 def any_surrounded(N: int, k: int, t: int, colluding: int) -> Fraction:
     """Return a union bound on the probability that some honest user has at least t colluding neighbours."""
-    return min(Fraction(1), (N - colluding) * surrounded(N, k, t, colluding))
+    each = surrounded(N, k, t, colluding)
+    return min(Fraction(1), (int(N) - int(colluding)) * each)
 
 
 def disconnected(N: int, k: int, vanished: int) -> Fraction:
@@ -71,8 +73,9 @@ def disconnected(N: int, k: int, vanished: int) -> Fraction:
     ParameterError
         There is no graph of N users and degree k, or `vanished` is more than N.
     """
-    check_degree(N, k)
-    left, h = N - validate.integer("vanished", vanished, 0, N), k // 2
+    N, k = _graph(N, k)
+    vanished = validate.integer("vanished", vanished, 0, N)
+    left, h = N - vanished, k // 2
     if k == N - 1 or left == 0:
         return Fraction(0)
     runs = range(2, vanished // h + 1)
@@ -89,8 +92,9 @@ def disconnected_at_most(N: int, k: int, vanished: int) -> Fraction:
     ParameterError
         The same as for `disconnected`.
     """
-    check_degree(N, k)
-    left, h = N - validate.integer("vanished", vanished, 0, N), k // 2
+    N, k = _graph(N, k)
+    vanished = validate.integer("vanished", vanished, 0, N)
+    left, h = N - vanished, k // 2
     if k == N - 1 or left == 0 or 2 * h > vanished:
         return Fraction(0)
     both = Fraction(prod(range(vanished - 2 * h + 1, vanished + 1)), prod(range(N - 2 * h, N)))
@@ -102,11 +106,17 @@ def stuck(N: int, k: int, t: int, dropped: int) -> Fraction:
 
     A user that is left holds its own shares; a user that dropped out does not.
     """
-    check_degree(N, k)
-    validate.integer("dropped", dropped, 0, N - 1)
+    N, k = _graph(N, k)
+    t, dropped = validate.integer("t", t, 0, validate.MAX_COUNT), validate.integer("dropped", dropped, 0, N - 1)
     of_survivor = tail(N - 1, dropped, k, k + 2 - t)
     of_dropped = tail(N - 1, dropped - 1, k, k + 1 - t) if dropped else Fraction(0)
     return min(Fraction(1), (N - dropped) * of_survivor + dropped * of_dropped)
+
+
+def _graph(N: int, k: int) -> tuple[int, int]:
+    """Return both numbers of a graph as ``int``."""
+    k = check_degree(N, k)
+    return int(N), k
 
 
 def exponent(probability: Fraction) -> int:

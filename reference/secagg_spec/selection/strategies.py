@@ -66,8 +66,8 @@ def draw(items: _Items, draws: Sequence[int]) -> _Items:
         There are more draws than items, or one reaches beyond the last item.
     """
     moved = items.copy()
-    for place, step in enumerate(draws):
-        validate.integer(f"draws[{place}]", step, 0, len(items) - place - 1)
+    for place, given in enumerate(draws):
+        step = validate.integer(f"draws[{place}]", given, 0, len(items) - place - 1)
         moved[[place, place + step]] = moved[[place + step, place]]
     return moved[: len(draws)]
 

@@ -138,7 +138,7 @@ def _parameters(options: argparse.Namespace) -> Parameters:
     numbers = {"q": options.modulus, "N": N, "D": D, "U": U, "T": T, "d": options.length, "K": K}
     levels = {"c_l": options.update_level, "c_g": options.weight_level, "tau_max": options.max_staleness}
     refuse_large("users * users + users * length", N * N + N * validate.integer("length", options.length, 1))
-    validate.integer("buffer", K, 1, N)
+    K = validate.integer("buffer", K, 1, N)
     parameters = Parameters(**numbers, **levels, staleness=read("--staleness", options.staleness))
     if active:
         fewest = max((N + T) // 2 + 1, U)

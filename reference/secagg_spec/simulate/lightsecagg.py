@@ -87,7 +87,7 @@ def _parameters(options: argparse.Namespace) -> lightsecagg.Parameters:
     D = max(0, min(N // 4, most)) if options.dropouts is None else options.dropouts
     U = N - D if options.answers is None else options.answers
     if options.dropouts is not None:
-        validate.integer("dropouts", D, 0, N - T - 2)
+        D = validate.integer("dropouts", D, 0, N - T - 2)
     elements = N * N * (-(-options.length // max(1, U - T)) + BOX_ELEMENTS) + N * options.length
     refuse_large("users * users * (share length + seal) + users * length", elements)
     numbers = {"q": options.modulus, "N": N, "D": D, "U": U, "T": T, "d": options.length}

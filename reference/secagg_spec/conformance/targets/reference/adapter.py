@@ -152,7 +152,7 @@ def _held(name: str, value: list[Any], N: int) -> list[tuple[int, Any]]:
 
 def _check_deployment(q: int, N: int, T: int) -> None:
     """Refuse numbers that break LSA-01, of those that the request gives."""
-    validate.integer("T", T, 1)
+    T = validate.integer("T", T, 1)
     validate.integer("N", N, T + 2, q - 1)
 
 
