@@ -33,6 +33,10 @@ class ParameterError(ValueError):
         self.allowed: Final = allowed
         super().__init__(f"{_cut(parameter, 200)} = {_shorten(value)}: must be {_cut(allowed, 1500)}")
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return what a copy, or another process, makes the same error of; the message alone is not enough."""
+        return type(self), (self.parameter, self.value, self.allowed), vars(self)
+
 
 class OutOfRange(ParameterError):
     """A number is outside the range that this call can carry, or is not finite."""

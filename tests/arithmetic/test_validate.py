@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg_spec import events
+from secagg_spec import errors, events
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.errors import DuplicateUser, LengthMismatch, NonCanonical, OutOfRange, ParameterError, UnknownUser
@@ -222,3 +224,22 @@ def test_what_is_of_another_class_is_refused_by_name(value: Any, kind: type[Any]
 def test_no_range_is_named_that_holds_nothing(low: int, high: int, text: str) -> None:
     with pytest.raises(ParameterError, match=re.escape(text)):
         validate.integer("K", 5, low, high)
+
+
+# ------------------------------------------------------------------------------------------------- errors themselves
+
+RAISED = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+
+
+@pytest.mark.requirement("ERR-01")
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+@pytest.mark.parametrize("kind", RAISED)
+def test_an_error_is_copied_and_reaches_other_processes(
+    kind: type[Exception], again: Callable[[Exception], Exception]
+) -> None:
+    error = kind("N", 1, "2 or more") if issubclass(kind, ParameterError) else kind("why")
+    if issubclass(kind, errors.ProtocolError):
+        error = kind("why", (3, 4))
+    error.add_note("where")
+    found = again(error)
+    assert (type(found), str(found), vars(found)) == (kind, str(error), vars(error))
