@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg_spec.errors import OutOfRange, ParameterError
+from secagg_spec.errors import DuplicateUser, OutOfRange, ParameterError, UnknownUser
 from secagg_spec.learning.clock import Buffered, Costs, ServerStep, Update, Work, buffered, synchronous
 from secagg_spec.learning.streams import DELAY, stream
 
@@ -260,3 +261,27 @@ def test_plans_that_do_not_fit_are_refused() -> None:
         synchronous([[0]], Work(1, 1), Costs(visits=(1.0,)), 0)
     with pytest.raises(ParameterError, match="chosen"):
         synchronous([[0], []], Work(1, 1), Costs(), 0)
+
+
+@pytest.mark.requirement("ERR-01")
+@pytest.mark.parametrize("seed", [-1, 2**32, "1"])
+def test_a_wrong_seed_is_named(seed: Any) -> None:
+    with pytest.raises(ParameterError, match="seed = "):
+        synchronous([[0]], Work(1, 1), Costs(), seed)
+    with pytest.raises(ParameterError, match="seed = "):
+        buffered(Buffered(1, 1, 1), 1, Work(1, 1), Costs(), seed)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "error"),
+    [
+        ((one for one in [[0, 1], [2]]), ParameterError),
+        ([(user for user in range(3))], ParameterError),
+        ([[0, "a"]], ParameterError),
+        ([[3, 3]], DuplicateUser),
+        ([[0], [-3, 1]], UnknownUser),
+    ],
+)
+def test_rounds_that_are_none_are_refused(chosen: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="chosen"):
+        synchronous(chosen, Work(1, 1), Costs(), 0)

@@ -157,15 +157,21 @@ def synchronous(chosen: Sequence[Sequence[int]], work: Work, costs: Costs, seed:
     Raises
     ------
     ParameterError
-        A round has no user, or the costs have visits.
+        A round has no user, the rounds or their users are no sequences, the costs have visits, or the seed is no seed
+        of a stream.
+    DuplicateUser, UnknownUser
+        A round has a user twice, or a negative one.
     OutOfRange
         A time is not finite, as the work and the costs are too large.
     """
-    if not all(len(users) for users in chosen):
-        raise ParameterError("chosen", [list(users) for users in chosen], "one user or more in each round")
+    given = validate.sequence("chosen", chosen, "sequences of users")
+    users = [validate.users(f"chosen[{at}]", one, 2 * validate.MAX_COUNT) for at, one in enumerate(given)]
+    if not all(users):
+        raise ParameterError("chosen", users, "one user or more in each round")
     if costs.visits:
         raise ParameterError("costs", "visits", "without visits, which only buffered training has")
-    rounds = _Rounds(chosen, work, costs, _Delays(seed, work.beta))
+    stream(seed, DELAY, 0)  # refuses a wrong seed before the clock starts
+    rounds = _Rounds(users, work, costs, _Delays(seed, work.beta))
     rounds.clock.process(rounds.run())
     rounds.clock.run()
     return _timed(rounds.steps, work)
@@ -190,7 +196,7 @@ def buffered(plan: Buffered, steps: int, work: Work, costs: Costs, seed: int) ->
     Raises
     ------
     ParameterError
-        There are visits, but not exactly one per position of the buffer.
+        There are visits, but not exactly one per position of the buffer; or the seed is no seed of a stream.
     OutOfRange
         A time is not finite, as the work and the costs are too large.
     """
