@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from secagg_spec.errors import LengthMismatch, ParameterError
+from secagg_spec.arithmetic import validate
+from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.learning import models
+from secagg_spec.learning.datasets import Samples
 from tests.learning import stand_in
 
 pytestmark = pytest.mark.slow
@@ -78,3 +80,29 @@ def test_the_score_of_a_logistic_regression_is_that_of_numpy() -> None:
     assert model.loss(vector, data.test) == pytest.approx(float(losses.mean()), rel=1e-5)
     with pytest.raises(LengthMismatch):
         model.loss(vector[1:], data.test)
+
+
+@pytest.mark.filterwarnings("error")
+def test_vectors_and_samples_may_be_read_only_and_backwards() -> None:
+    data = stand_in.dataset(30)
+    model, x, y = models.build("logistic", data), data.train.x, data.train.y
+    vector = model.initial(np.random.default_rng(0))
+    wanted = model.evaluate(vector, data.train)
+    assert model.evaluate(validate.frozen(vector), Samples(validate.frozen(x), validate.frozen(y))) == wanted
+    backwards = Samples(x[::-1].copy()[::-1], y[::-1].copy()[::-1])
+    assert model.evaluate(vector[::-1].copy()[::-1], backwards) == wanted
+
+
+@pytest.mark.requirement("EXP-02")
+@pytest.mark.parametrize("label", [-100, -1, 10])
+def test_a_label_that_is_no_class_is_refused(label: int) -> None:
+    data = stand_in.dataset(3)
+    model = models.build("logistic", data)
+    with pytest.raises(OutOfRange, match=r"samples\.y\[1\] = "):
+        model.evaluate(np.zeros(650), Samples(data.train.x, np.array([0, label, 2])))
+
+
+def test_no_samples_have_no_score() -> None:
+    data = stand_in.dataset(3)
+    with pytest.raises(LengthMismatch, match=r"len\(samples\) = 0"):
+        models.build("logistic", data).evaluate(np.zeros(650), Samples(data.train.x[:0], data.train.y[:0]))

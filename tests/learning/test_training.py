@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import RealArray
-from secagg_spec.errors import OutOfRange, ParameterError
+from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.learning import models
+from secagg_spec.learning.datasets import Samples
 from secagg_spec.learning.training import ENGINES, IntArray, LocalSGD, Trainer, batches
 from tests.learning import stand_in
 
@@ -108,6 +110,18 @@ def test_a_batch_size_of_numpy_does_not_wrap() -> None:
     assert list(map(len, batches(np.arange(300), sgd, np.random.default_rng(0)))) == [200, 100]
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("engine", ["loop", "stacked"])
+def test_starts_and_samples_may_be_read_only_and_backwards(engine: str) -> None:
+    model, sgd, parts = models.build("logistic", DATA), LocalSGD(1, 5, 0.1), parts_of([5, 4])
+    starts = np.random.default_rng(1).normal(size=(2, model.d)) / 10
+    samples = Samples(DATA.train.x[::-1].copy()[::-1], DATA.train.y[::-1].copy()[::-1])
+    wanted = Trainer(model, DATA.train, sgd, engine).train(starts, parts, generators(2))
+    for same_starts in (starts[::-1].copy()[::-1], validate.frozen(starts)):
+        found = Trainer(model, samples, sgd, engine).train(same_starts, parts, generators(2))
+        assert np.array_equal(found, wanted)
+
+
 def test_more_users_than_are_trained_at_once_keep_their_places() -> None:
     data = stand_in.dataset(90, side=28)
     model, parts = models.build("mlp", data), parts_of([1, 2, 3] * 15)
@@ -158,5 +172,10 @@ def test_what_cannot_be_trained_is_refused() -> None:
     trainer = Trainer(model, DATA.train, sgd)
     with pytest.raises(ParameterError, match=r"parts\[1\]"):
         trainer.train(np.zeros((2, 650)), [np.arange(2), np.arange(0)], generators(2))
+    for count in (1, 3):
+        with pytest.raises(LengthMismatch, match=r"len\(rngs\)"):
+            trainer.train(np.zeros((2, 650)), parts_of([2, 3]), generators(count))
+    with pytest.raises(OutOfRange, match=r"samples\.y\[1\] = -100"):
+        Trainer(model, Samples(DATA.train.x[:2], np.array([0, -100])), sgd)
     with pytest.raises(OutOfRange, match="rate"):
         trainer.train(np.zeros((1, 650)), parts_of([2]), generators(1), -1.0)

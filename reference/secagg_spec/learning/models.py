@@ -26,15 +26,17 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.nn import functional
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import RealArray
-from secagg_spec.errors import ParameterError
+from secagg_spec.errors import LengthMismatch, ParameterError
+from secagg_spec.learning.digits import check_labels
 
 if TYPE_CHECKING:
     from secagg_spec.learning.datasets import Dataset, Samples
@@ -178,6 +180,11 @@ class Model:
         between = tuple(layer for pair in pairwise(found) for layer in (pair[0], Positive()))
         return found if (*between, found[-1]) == self.layers else None
 
+    @property
+    def classes(self) -> int:
+        """The number of classes: the logits of an image."""
+        return self.shapes[-1][0]
+
     def initial(self, rng: np.random.Generator) -> RealArray:
         """Return the initial model (d,); it is drawn layer by layer, weights before biases."""
         return np.concatenate([part for layer in self.layers if layer.shapes for part in self._first(layer, rng)])
@@ -216,12 +223,15 @@ class Model:
         Raises
         ------
         LengthMismatch
-            The vector does not have d numbers.
+            The vector does not have d numbers, or there are no samples.
         OutOfRange
-            A number of the vector is not finite.
+            A number of the vector is not finite, or a label is no class of the model (EXP-02).
         """
         vector = validate.reals("vector", vector, (self.d,))
-        parameters = self.views(torch.from_numpy(vector).to(device, torch.float32))
+        if not len(samples):
+            raise LengthMismatch("len(samples)", 0, "one or more")
+        check_labels("samples.y", samples.y, self.classes)
+        parameters = self.views(tensor(vector, device, torch.float32))
         parts = [self._score(parameters, *pair) for pair in _parts(samples, device)]
         right, loss = (math.fsum(column) / len(samples.y) for column in zip(*parts, strict=True))
         return right, loss
@@ -245,7 +255,12 @@ def _parts(samples: Samples, device: str) -> Iterator[tuple[torch.Tensor, torch.
     """Yield images and labels, a thousand at a time."""
     for start in range(0, len(samples.y), _PART):
         part = slice(start, start + _PART)
-        yield torch.tensor(samples.x[part], device=device), torch.tensor(samples.y[part], device=device)
+        yield tensor(samples.x[part], device), tensor(samples.y[part], device)
+
+
+def tensor(array: NDArray[Any], device: str, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """Return a copy of an array on a device, of its own type or another; the array may be read-only or backwards."""
+    return torch.from_numpy(np.array(array, order="C")).to(device=device, dtype=dtype)
 
 
 # ---------------------------------------------------------------------------------------------------------- the models

@@ -31,8 +31,9 @@ from torch.nn import functional
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import RealArray
-from secagg_spec.errors import OutOfRange, ParameterError
-from secagg_spec.learning.models import Model
+from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
+from secagg_spec.learning.digits import check_labels
+from secagg_spec.learning.models import Model, tensor
 
 if TYPE_CHECKING:
     from secagg_spec.learning.datasets import Samples
@@ -90,6 +91,8 @@ class Trainer:
     ------
     ParameterError
         No engine has this name, or the engine cannot train this model this way.
+    OutOfRange
+        A label is no class of the model (EXP-02).
     """
 
     model: Model
@@ -103,6 +106,7 @@ class Trainer:
             raise ParameterError("engine", self.engine, f"one of {', '.join(ENGINES)}")
         if self.engine == "stacked" and not self._written_out:
             raise ParameterError("engine", self.engine, "for dense layers without momentum only: take vmap or loop")
+        check_labels("samples.y", self.samples.y, self.model.classes)
 
     @property
     def _written_out(self) -> bool:
@@ -126,7 +130,7 @@ class Trainer:
     @cached_property
     def _data(self) -> tuple[torch.Tensor, torch.Tensor]:
         """All images and labels."""
-        return torch.tensor(self.samples.x, device=self.device), torch.tensor(self.samples.y, device=self.device)
+        return tensor(self.samples.x, self.device), tensor(self.samples.y, self.device)
 
     def train(
         self,
@@ -160,6 +164,8 @@ class Trainer:
             A user has no sample, the numbers of users differ, or the rate is not a finite number above 0.
         """
         starts = validate.reals("starts", starts, (len(parts), self.model.d))
+        if len(rngs) != len(parts):
+            raise LengthMismatch("len(rngs)", len(rngs), f"{len(parts)}, one for each user")
         rate = self.sgd.rate if rate is None else _positive("rate", rate)
         plans = [list(batches(part, self.sgd, rng)) for part, rng in zip(parts, rngs, strict=True)]
         if not all(plans):
@@ -174,7 +180,7 @@ class Trainer:
 
     def _moved(self, starts: RealArray, plans: Sequence[Sequence[IntArray]], rate: float) -> NDArray[np.float32]:
         """Return the movement of each user from its start, (U, d)."""
-        before = torch.from_numpy(starts).to(self.device, torch.float32)
+        before = tensor(starts, self.device, torch.float32)
         after = before.clone()
         if self.chosen == "loop":
             self._alone(after[0], plans[0], rate)
