@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -13,7 +14,10 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic import quantizer, wide
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import Ring, is_prime
-from secagg_spec.errors import OutOfRange, ParameterError
+from secagg_spec.arithmetic.sampling import elements_from_bytes, elements_of
+from secagg_spec.crypto.entropy import SeededSource, draw_elements
+from secagg_spec.crypto.prg import expand
+from secagg_spec.errors import NonCanonical, OutOfRange, ParameterError
 
 PRIMES = (2**61 - 1, 2**127 - 1, 2**255 - 19, 2**521 - 1)
 MODULI = st.sampled_from((*PRIMES, 2**33, 2**64, 2**521))
@@ -76,3 +80,61 @@ def test_large_levels_are_exact_and_bounds_are_kept() -> None:
     for composite in (2**64, (2**61 - 1) * (2**31 - 1), 3317044064679887385961981):
         with pytest.raises(ParameterError):
             wide.field(composite)
+
+
+@pytest.mark.requirement("MOD-03", "MOD-05")
+@given(st.sampled_from(PRIMES), st.data())
+def test_sums_with_weights_and_fields_are_those_of_integers(q: int, data: Any) -> None:
+    field, element = wide.field(q), st.integers(0, q - 1)
+    rows = data.draw(st.lists(st.lists(element, min_size=2, max_size=2), min_size=3, max_size=3))
+    weights = data.draw(st.lists(st.integers(0, 3) | element, min_size=3, max_size=3))
+    found = field.weighted_sum(wide.objects(weights), [wide.objects(row) for row in rows])
+    columns = list(zip(*rows, strict=True))
+    assert found.tolist() == [sum(w * x for w, x in zip(weights, column, strict=True)) % q for column in columns]
+    matrix = np.array(rows, dtype=object)[:2]
+    if field.rank(matrix) == 2:
+        right = wide.objects(rows[2]).reshape(2, 1)
+        assert field.matmul(matrix, field.solve(matrix, right)).tolist() == right.tolist()
+    many = wide.objects([x + 1 for x in range(70)])
+    assert field.multiply(many, field.inverse(many)).tolist() == [1] * 70
+
+
+WIDE = wide.ring(2**40)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: WIDE.signed_sum(wide.objects([2**39]), [(True, wide.objects([1]))]),
+        lambda: expand(bytes(32), WIDE, 1),
+        lambda: quantizer.quantize(np.zeros(1), level=1, ring=WIDE, weight=1, rounding=np.zeros(1)),
+        lambda: draw_elements(SeededSource(bytes(32), ""), WIDE, (3,)),
+        lambda: elements_from_bytes(WIDE, bytes(64), 1),
+        lambda: elements_of(WIDE, np.zeros(4, np.uint32)),
+    ],
+)
+def test_what_is_made_of_words_of_32_bits_refuses_larger_rings(call: Callable[[], object]) -> None:
+    with pytest.raises(ParameterError, match=r"modulus = 1099511627776: must be at most 2\*\*32"):
+        call()
+
+
+@pytest.mark.requirement("MOD-06")
+@pytest.mark.parametrize("wrong", [1.5, "a", None, np.int64(1), True, -1, 2**40])
+def test_what_is_no_element_is_refused(wrong: Any) -> None:
+    for method in (WIDE.add, WIDE.multiply):
+        with pytest.raises(NonCanonical, match=r"b\[1\] = "):
+            method(wide.objects([1, 2]), wide.objects([1, wrong]))
+    if not isinstance(wrong, (int, np.int64)):
+        with pytest.raises(ParameterError, match="values = "):
+            WIDE.encode_signed(wide.objects([wrong]))
+
+
+@pytest.mark.requirement("QNT-07")
+@pytest.mark.filterwarnings("error")
+def test_levels_of_numpy_and_numbers_beyond_binary32() -> None:
+    ring, large = wide.ring(2**210), wide.objects([1, 2**200])
+    assert wide.dequantize(large, level=np.int64(4), ring=ring).tolist() == [0.25, 2.0**198]  # type: ignore[arg-type]
+    with pytest.raises(OutOfRange, match=r"values\[1\] / level = .*binary32"):
+        wide.dequantize(large, level=1, ring=ring, format="binary32")
+    level: Any = np.int64(4)
+    assert wide.dequantize(wide.objects([2**90]), level=level, ring=ring, format="binary32").tolist() == [2.0**88]

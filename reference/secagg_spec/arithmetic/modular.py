@@ -121,7 +121,7 @@ class Ring:
         checked = [self.check(f"rows[{at}]", vector, (length,)) for at, vector in enumerate(vectors)]
         if int(weights.sum(dtype=np.float64)) >= 2**31:  # a sum of products may exceed 2**64
             return self.matmul(weights.reshape(1, -1), np.stack(checked)).reshape(-1)
-        total: UintArray = np.zeros(length, dtype=np.uint64)
+        total: UintArray = np.zeros(length, dtype=self.dtype)
         for left in range(0, length, _PIECE):
             piece = total[left : left + _PIECE]
             for weight, vector in zip(weights, checked, strict=True):
@@ -134,7 +134,15 @@ class Ring:
 
         A few vectors are read at a time (`running`), and none is kept. Each is an array of shape (d,), or an iterator
         of its consecutive pieces: arrays of unsigned integers of any width, d elements in all.
+
+        Raises
+        ------
+        ParameterError
+            The modulus is above 2**32, or a vector is neither.
+        LengthMismatch, NonCanonical
+            A vector has another length, or holds something else than elements.
         """
+        self.check_words()
         start = self.check("start", start, (None,))
         plus, minus = start.astype(np.uint32), np.zeros(start.size, dtype=np.uint32)
         sums = {True: running.Sum(plus, self.modulus), False: running.Sum(minus, self.modulus)}
@@ -155,6 +163,17 @@ class Ring:
                 raise ParameterError(
                     "vector", validate.class_of(vector), "a numpy array of dtype uint64, or an iterator of its pieces"
                 )
+
+    def check_words(self) -> None:
+        """Refuse a ring whose elements are no words of 32 bits.
+
+        Raises
+        ------
+        ParameterError
+            The modulus is above 2**32.
+        """
+        if self.modulus > MAX_MODULUS:
+            raise ParameterError("modulus", self.modulus, f"at most 2**32 = {MAX_MODULUS}: elements are 32-bit words")
 
     def zeros(self, d: int) -> UintArray:
         """Return d elements that are 0."""

@@ -88,10 +88,11 @@ def quantize(x: RealArray, *, level: int, ring: Ring, weight: int, rounding: Rea
         A number is not finite (QNT-01), a quantised value v has ``|v| * W > (R - 1) // 2`` (QNT-04), a draw is
         outside ``[0, 1)`` (QNT-09), or a draw is not a multiple of 2**-53 (QNT-10).
     ParameterError
-        The level or the weight is out of range (QNT-08).
+        The level or the weight is out of range (QNT-08), or the modulus is above 2**32 (`wide.quantize` takes that).
 
     Source: BASecAgg eq. (8), (9).
     """
+    ring.check_words()
     level = validate.integer("level", level, 1, MAX_LEVEL)
     bound = (ring.modulus - 1) // 2 // validate.integer("weight", weight, 1)
     x = validate.binary64("x", x)

@@ -23,7 +23,13 @@ def elements_of(ring: Ring, words: Words) -> Words:
     """Return the elements that uint32 words yield, as uint32; words of ``2**32 // R * R`` or more are skipped (RND-02).
 
     The result may be `words` itself.
+
+    Raises
+    ------
+    ParameterError
+        The modulus is above 2**32.
     """
+    ring.check_words()
     R, accepted = ring.modulus, _WORDS // ring.modulus * ring.modulus
     if accepted < _WORDS and words.size and int(words.max()) >= accepted:
         words = words[words < np.uint32(accepted)]
@@ -38,6 +44,18 @@ def _remainders(words: Words, R: np.uint32) -> Words:
     quotients *= R
     rest: Words = np.subtract(words, quotients, out=quotients)
     return rest
+
+
+def words_for(ring: Ring, count: int) -> int:
+    """Return how many words give so many elements nearly always.
+
+    Raises
+    ------
+    ParameterError
+        The modulus is above 2**32.
+    """
+    ring.check_words()
+    return count * _WORDS // (_WORDS // ring.modulus * ring.modulus) + 16
 
 
 def usable_words(ring: Ring, data: bytes) -> int:
@@ -55,7 +73,7 @@ def elements_from_bytes(ring: Ring, data: bytes, n: int) -> UintArray:
     Raises
     ------
     ParameterError
-        `data` is not bytes.
+        `data` is not bytes, or the modulus is above 2**32.
     LengthMismatch
         The bytes yield fewer than n elements (RND-03).
     """

@@ -1,7 +1,8 @@
 """Integers modulo R for 2**32 < R <= 2**521, as Python integers in arrays of objects: what an adapter may declare.
 
-`Ring` and `PrimeField` of `modular` stay below 2**32, where the text's protocols are. Code that takes a ring takes
-these as well, and is exact with them, but slow.
+`Ring` and `PrimeField` of `modular` stay below 2**32, where the text's protocols are. Of these rings all methods but
+`signed_sum` are exact as well, but slow, and so are `quantize` and `dequantize` here and the codes of `mds`. Sums of
+masks and whatever draws elements from words of 32 bits refuse them.
 
 Source: spec/adapter.md, section 2 (large moduli); spec/conventions.md, sections 2 to 4.
 """
@@ -45,8 +46,9 @@ class WideRing(Ring):
         if shape is not None:
             validate.array_shape(name, value, shape)
         for at, element in enumerate(value.flat):
-            if not 0 <= element < self.modulus:
-                raise NonCanonical(f"{name}[{at}]", element, f"in [0, {self.modulus})")
+            if type(element) is not int or not 0 <= element < self.modulus:
+                shown = element if type(element) is int else validate.class_of(element)
+                raise NonCanonical(f"{name}[{at}]", shown, f"an int in [0, {self.modulus})")
         return value
 
     def sum(self, rows: NDArray[Any]) -> NDArray[Any]:
@@ -66,14 +68,17 @@ class WideRing(Ring):
 
         Raises
         ------
+        ParameterError
+            A value is no integer.
         OutOfRange
             A value would not survive `decode_signed`.
         """
         low, high = -(self.modulus // 2), (self.modulus - 1) // 2
-        for value in values.flat:
+        numbers = [validate.secret_integer("values", value, "integers") for value in values.flat]
+        for value in numbers:
             if not low <= value <= high:
                 raise OutOfRange("values", value, f"in [{low}, {high}] for the modulus {self.modulus}")
-        return objects(values.ravel().tolist()).reshape(values.shape) % self._m
+        return objects(numbers).reshape(values.shape) % self._m
 
     def decode_signed(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return x for x <= (R - 1) // 2 and x - R otherwise (QNT-06)."""
@@ -145,15 +150,24 @@ def dequantize(values: NDArray[Any], *, level: int, ring: Ring, format: Format =
     ------
     NonCanonical, ParameterError
         As `quantizer.dequantize`; and a level above 2**32 that is no binary64 number.
+    OutOfRange
+        A number is beyond the largest one of binary32, where that is the format.
     """
     if not isinstance(ring, WideRing):
         return quantizer.dequantize(values, level=level, ring=ring, format=format)
-    _level(level)
+    level = int(_level(level))
     if format not in ("binary64", "binary32"):
         raise ParameterError("format", format, "'binary64' or 'binary32'")
     signed = ring.decode_signed(ring.check("values", values, (None,)))
     quotient = np.array([value / level for value in signed], dtype=np.float64)
-    return quotient if format == "binary64" else quantizer.to_binary32(quotient, signed, level)
+    if format == "binary64":
+        return quotient
+    with np.errstate(over="ignore"):
+        rounded = quantizer.to_binary32(quotient, signed, level)
+    if not (inside := np.isfinite(rounded)).all():
+        at = int(np.argmin(inside))
+        raise OutOfRange(f"values[{at}] / level", float(quotient[at]), "a number of binary32, below 2**128")
+    return rounded
 
 
 def _level(level: int) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 
 from secagg_spec.arithmetic import scalars, shamir, validate
 from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring
-from secagg_spec.arithmetic.sampling import elements_from_bytes, integers_below, usable_words
+from secagg_spec.arithmetic.sampling import elements_from_bytes, integers_below, usable_words, words_for
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.errors import ParameterError
 
@@ -63,7 +63,7 @@ class SeededSource:
 
 
 def draw_elements(source: Source, ring: Ring, shape: tuple[int, ...]) -> UintArray:
-    """Draw uniform elements of the given shape, 2^32 - 1 at most (RND-02)."""
+    """Draw uniform elements of the given shape, 2^32 - 1 at most, of a ring up to 2^32 (RND-02)."""
     if not isinstance(shape, tuple):
         raise ParameterError("shape", shape, "a tuple")
     count = prod(validate.integer("shape", length, 0) for length in shape)
@@ -71,8 +71,7 @@ def draw_elements(source: Source, ring: Ring, shape: tuple[int, ...]) -> UintArr
     parts: list[UintArray] = []
     missing = count
     while missing:
-        words = missing * MAX_MODULUS // (MAX_MODULUS // ring.modulus * ring.modulus) + 16
-        data = source.take(4 * words)
+        data = source.take(4 * words_for(ring, missing))
         part = elements_from_bytes(ring, data, min(missing, usable_words(ring, data)))
         parts.append(part)
         missing -= part.size

@@ -14,9 +14,9 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring
+from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.running import PIECE
-from secagg_spec.arithmetic.sampling import Words, elements_of
+from secagg_spec.arithmetic.sampling import Words, elements_of, words_for
 from secagg_spec.arithmetic.validate import UintArray
 
 KEY_BYTES = 32
@@ -42,6 +42,8 @@ def expand(key: bytes, ring: Ring, n: int) -> UintArray:
     ------
     LengthMismatch
         The key is not 32 bytes long (PRG-02).
+    ParameterError
+        The modulus is above 2**32.
     """
     elements = np.empty(validate.integer("n", n, 0, validate.MAX_COUNT), dtype=np.uint64)
     at = 0
@@ -81,7 +83,7 @@ def is_exchanged() -> bool:
 def usual(key: bytes, ring: Ring, missing: int) -> Iterator[Words]:
     """Yield the pieces of a stream from the generator of the specification."""
     cipher = Cipher(algorithms.AES(key), _FROM_ZERO).encryptor()
-    count = min(PIECE, missing * MAX_MODULUS // (MAX_MODULUS // ring.modulus * ring.modulus) + 16)
+    count = min(PIECE, words_for(ring, missing))
     zeros, buffer = memoryview(_ZEROS)[: 4 * count], bytearray(4 * count + 15)
     words = np.frombuffer(buffer, dtype="<u4", count=count)
     while missing:
