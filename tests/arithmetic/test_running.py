@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic import running
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.errors import NonCanonical, ParameterError
 from tests.strategies import integers_of
 
 
@@ -48,3 +49,24 @@ def test_carries_are_reduced_before_they_pass_8_bits(count: int, R: int, whole: 
     top = np.full(3, R - 1, dtype=np.uint64)
     terms = ((True, top if whole else pieces(top, 2)) for _ in range(count))
     assert integers_of(Ring(R).signed_sum(top, terms)) == [-(count + 1) % R] * 3
+
+
+@pytest.mark.requirement("MOD-06")
+@pytest.mark.parametrize(
+    ("piece", "error"),
+    [
+        (np.array([-3]), NonCanonical),
+        (np.array([3]), NonCanonical),
+        (np.array([1.9]), NonCanonical),
+        (np.array([True]), NonCanonical),
+        (np.array([97], np.uint8), NonCanonical),
+        (np.ma.array([1], dtype=np.uint64), ParameterError),
+        ([1], ParameterError),
+    ],
+)
+def test_a_piece_that_holds_no_elements_is_refused(piece: Any, error: type[Exception]) -> None:
+    for sign in (True, False):
+        with pytest.raises(error, match="vector"):
+            Ring(97).signed_sum(np.array([1], np.uint64), [(sign, iter([piece]))])
+    good = [(True, iter([np.array([96], np.uint8)])), (True, iter([np.array([3], ">u4")]))]
+    assert Ring(97).signed_sum(np.array([1], np.uint64), good).tolist() == [3]

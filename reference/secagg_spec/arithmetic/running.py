@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.errors import NonCanonical
 
 PIECE, TOGETHER = 2**15, 4
 """The words of a piece, and the vectors that are read in turn: both fit into a cache of 1 MiB with the sums."""
@@ -91,7 +92,9 @@ def add_all(vectors: Iterable[tuple[Sum, Iterator[NDArray[Any]]]]) -> None:
     LengthMismatch
         A vector is longer or shorter than its sum.
     NonCanonical
-        A piece holds something else than elements.
+        A piece holds something else than elements, which are unsigned integers.
+    ParameterError
+        A piece is no numpy array.
     """
     waiting = iter(vectors)
     while together := list(islice(waiting, TOGETHER)):
@@ -106,6 +109,8 @@ def _added(total: Sum, pieces: Iterator[NDArray[Any]]) -> Iterator[bool]:
     """Add the pieces of a vector one by one, and yield True after each."""
     at = 0
     for piece in pieces:
+        if validate.array("vector", piece, None).dtype.kind != "u":
+            raise NonCanonical("vector", validate.class_of(piece), "pieces of unsigned integers")
         validate.array_shape("piece", piece, total.words[at : at + piece.size].shape)
         validate.canonical("vector", piece, total.modulus)
         total.add(at, piece)
