@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic import shamir
-from secagg_spec.arithmetic.shamir import PRIME, reconstruct, share
+from secagg_spec.arithmetic.shamir import PRIME, SharesByOwner, element_bytes, reconstruct, share
 from secagg_spec.errors import (
     BadShare,
     DuplicateUser,
@@ -328,6 +328,15 @@ def test_several_numbers_and_bytes(values: list[int]) -> None:
             shamir.elements_from_bytes("coefficients", wrong, count)
     with pytest.raises(NonCanonical, match=rf"coefficients\[{len(values)}\]"):
         shamir.elements_from_bytes("coefficients", data + b"\xff" * 66, len(values) + 1)
+
+
+@pytest.mark.parametrize("owners", [(1, 5), [1, 5], range(1, 9, 4)])
+def test_shares_by_owner_are_a_mapping_from_any_sequence(owners: Sequence[int]) -> None:
+    held = SharesByOwner(owners, element_bytes(7) + element_bytes(9))
+    assert dict(held) == {1: 7, 5: 9}
+    assert not any(owner in held for owner in (0, 2, 6, "a", None, b"1", (1,)))
+    with pytest.raises(KeyError):
+        held[2]
 
 
 @pytest.mark.requirement("SHM-07")

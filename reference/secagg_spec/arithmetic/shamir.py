@@ -259,8 +259,11 @@ class SharesByOwner(Mapping[int, int]):
         self._owners, self._data = owners, data
 
     def __getitem__(self, owner: int) -> int:
-        at = bisect_left(self._owners, owner)
-        if self._owners[at : at + 1] != (owner,):
+        try:
+            at = bisect_left(self._owners, owner)
+        except TypeError:  # what is no number is no owner
+            at = len(self)
+        if at == len(self) or self._owners[at] != owner:
             raise KeyError(owner)
         return element_from_bytes("share", self._data[ELEMENT_BYTES * at : ELEMENT_BYTES * (at + 1)])
 
