@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from secagg_spec.crypto.keys import agree, public_key
 from secagg_spec.crypto.masks import commitment, pairwise_key, self_key
 from secagg_spec.crypto.sealing import Context
-from secagg_spec.errors import LengthMismatch
+from secagg_spec.errors import LengthMismatch, ParameterError, UnknownUser
 
 CONTEXT = Context("secagg", bytes(range(32)), b"s" * 16, 7, 515)
 octets = st.binary(min_size=32, max_size=32)
@@ -93,3 +93,22 @@ def test_seeds_of_another_length_are_refused(size: int) -> None:
     for make in (self_key, commitment):
         with pytest.raises(LengthMismatch):
             make(CONTEXT, bytes(size), 0)
+
+
+@pytest.mark.requirement("MSK-01")
+@pytest.mark.parametrize(
+    ("keys", "error"),
+    [
+        ({0: b"a", 1: b"b"}, LengthMismatch),
+        ({0: bytes(32), 1: bytes(33)}, LengthMismatch),
+        ({0: bytes(32)}, LengthMismatch),
+        ({0: 5, 1: 7}, ParameterError),
+        ({"a": bytes(32), "b": bytes(32)}, ParameterError),
+        ({0: bytes(32), "b": bytes(32)}, ParameterError),
+        ({-1: bytes(32), 0: bytes(32)}, UnknownUser),
+        ([bytes(32), bytes(32)], ParameterError),
+    ],
+)
+def test_what_is_no_pair_of_keys_is_refused(keys: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="keys"):
+        pairwise_key(CONTEXT, bytes(32), keys)

@@ -35,11 +35,15 @@ def pairwise_key(context: Context, secret: bytes, keys: dict[int, bytes], segmen
     LengthMismatch
         There are not exactly two keys, or a key is not 32 bytes long.
     ParameterError
-        The keys are no mapping from users.
+        The keys are no mapping from users to bytes.
+    UnknownUser
+        A user is outside ``[0, 2**32 - 2]``.
     """
     if len(validate.mapping("keys", keys)) != 2:
         raise LengthMismatch("len(keys)", len(keys), "the keys of two users")
-    (low, high) = sorted(keys)
+    low, high = sorted(validate.users("keys", tuple(keys), validate.MAX_COUNT))
+    for user in (low, high):
+        check_key(f"keys[{user}]", keys[user])
     info = _bound(context, "pairwise-mask") + fields(segment, low, high, keys[low], keys[high])
     return derive(secret, context.session, info)
 
