@@ -283,3 +283,20 @@ def test_the_subgroups_of_a_union_of_parts_ascend() -> None:
     apart, tied = ((0, 3), (1, 2), (4, 5)), ((0, 1), (2, 3), (4, 5))
     found = inference_robustness((apart, apart, tied, tied, tied, tied))
     assert (found.subgroups, found.rows) == ((0, 1, 2, 3), (0, 1, 2, 3, 4, 5))
+
+
+def test_subgroups_may_have_any_numbers() -> None:
+    matrix = (((0, 1), (4, 5)), ((0, 4), (1, 5)), ((0, 1), (4, 5)))
+    found = inference_robustness(matrix)
+    assert (found.value, found.subgroups, found.rows) == (Fraction(1, 3), (0, 1), (0, 2))
+    union = inference_robustness((((0, 7), (1, 5)), ((0, 1), (5, 7)), ((0, 7), (5,), (1,)), ((5, 1), (7, 0))))
+    assert (union.subgroups, union.rows) == ((0, 7), (0, 2, 3))
+    large = tuple(tuple(tuple(2**16 - 6 + a for a in cell) for cell in row) for row in cyclic(6))
+    assert inference_robustness(large).value == inference_robustness(cyclic(6)).value
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("second", [((0,),), ((0, 1), (2,)), ((0, 1), (1,)), ((0,), (2,))])
+def test_rows_of_different_subgroups_have_no_robustness(second: tuple[tuple[int, ...], ...]) -> None:
+    with pytest.raises(ParameterError, match=r"matrix\[2\] = .*each subgroup of the first row once"):
+        inference_robustness((((0, 1),), ((0,), (1,)), second))

@@ -184,7 +184,8 @@ def inference_robustness(matrix: Matrix, dropped: Collection[int] = ()) -> Robus
     Raises
     ------
     ParameterError
-        Two rows have more than `MAX_PARTS` parts, there is no row, or a subgroup is not in ``[0, 2**16)``.
+        Two rows have more than `MAX_PARTS` parts, there is no row, a subgroup is not in ``[0, 2**16)``, or a row does
+        not have each subgroup of the first once.
 
     Source: HeteroSAg, definition 1, for sets that are neither empty nor all subgroups.
     """
@@ -192,6 +193,10 @@ def inference_robustness(matrix: Matrix, dropped: Collection[int] = ()) -> Robus
         raise ParameterError("matrix", matrix, "of one row or more")
     for subgroup in {a for row in matrix for cell in row for a in cell}:
         validate.integer("matrix", subgroup, 0, _LAST_SUBGROUP)
+    for at, row in enumerate(matrix):
+        found = sorted(a for cell in row for a in cell)
+        if found != sorted({a for cell in matrix[0] for a in cell}):
+            raise ParameterError(f"matrix[{at}]", row, "cells that have each subgroup of the first row once")
     best = _single(matrix, dropped)
     for parts in _parts_of_pairs(_without(matrix, dropped)):
         if len(best[1]) == len(matrix):
@@ -237,7 +242,7 @@ def _best_union(matrix: Matrix, dropped: Collection[int], parts: Sequence[int]) 
     """Return the union of parts that is decodable in the most rows; only unions without the last part are tried."""
     if len(parts) > MAX_PARTS:
         raise ParameterError("matrix", f"{len(parts)} parts of two rows", f"of at most {MAX_PARTS}")
-    part_of = {a: at for at, part in enumerate(parts) for a in range(len(matrix)) if part >> a & 1}
+    part_of = {a: at for at, part in enumerate(parts) for a in range(part.bit_length()) if part >> a & 1}
     unions = np.arange(1, 2 ** (len(parts) - 1), dtype=np.uint64)
     holds = [(unions >> np.uint64(at)) & np.uint64(1) for at in range(len(parts))]
     counts = np.zeros(len(unions), np.int64)
