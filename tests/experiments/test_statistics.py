@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,10 +48,15 @@ def test_one_number_is_its_own_interval() -> None:
 
 
 @pytest.mark.requirement("EXP-22")
-@pytest.mark.parametrize("strange", [math.nan, math.inf, -math.inf, 1.1e150, -1e308, 10**400])
-def test_a_number_that_is_not_finite_is_refused(strange: float) -> None:
-    with pytest.raises(OutOfRange, match="finite"):
-        interval([1.0, strange, 2.0])
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "strange",
+    [math.nan, math.inf, -math.inf, 1.1e150, -1e308, 10**400, np.float32("inf"), np.float32("nan"), "1", None],
+)
+def test_a_number_that_is_not_finite_is_refused(strange: Any) -> None:
+    for numbers in ([1.0, strange, 2.0], [strange] * 3):
+        with pytest.raises(OutOfRange, match="finite"):
+            interval(numbers)
     assert math.isfinite(interval([1e150, -1e150, 1e150]).high)
 
 
@@ -58,6 +64,22 @@ def test_a_number_that_is_not_finite_is_refused(strange: float) -> None:
 def test_without_a_number_there_is_no_interval() -> None:
     with pytest.raises(ParameterError, match="one number or more"):
         interval([])
+    with pytest.raises(ParameterError, match="a sequence of numbers"):
+        interval(np.ones(3))  # type: ignore[arg-type]
+
+
+@pytest.mark.requirement("EXP-22", "ERR-02")
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, np.int8])
+def test_numbers_of_numpy_are_those_of_python(kind: Callable[[float], float]) -> None:
+    assert interval([kind(number) for number in (100.0, 120.0, 125.0)]) == interval([100.0, 120.0, 125.0])
+
+
+@pytest.mark.requirement("EXP-23")
+@pytest.mark.parametrize("relation", [">", "<", "==", "", None])
+def test_another_relation_is_refused(relation: Any) -> None:
+    with pytest.raises(ParameterError, match=r"relation = .*one of >=, <="):
+        verdict(Interval(5.0, 5.0, 5.0, 9), relation, 4.0, 3)
 
 
 AT = Interval(0.5, 0.25, 0.75, 5)

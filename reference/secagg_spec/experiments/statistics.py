@@ -9,10 +9,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from secagg_spec.arithmetic import validate
 from secagg_spec.errors import OutOfRange, ParameterError
 
 CONFIRMED, REFUTED, UNCONFIRMED = "confirmed", "refuted", "not confirmed at this scale"
 VERDICTS = (CONFIRMED, REFUTED, UNCONFIRMED)
+RELATIONS = (">=", "<=")
 LEVEL = 0.95
 FEWEST = 3
 """The fewest seeds with which anything is confirmed or refuted."""
@@ -36,15 +40,13 @@ def interval(numbers: Sequence[float]) -> Interval:
     Raises
     ------
     ParameterError
-        The list is empty.
+        The list is empty, or no sequence.
     OutOfRange
         A number is not finite, or above `LARGEST` in magnitude.
     """
+    numbers = [_checked(number) for number in validate.sequence("numbers", numbers, "numbers")]
     if not numbers:
-        raise ParameterError("numbers", list(numbers), "one number or more")
-    strange = [number for number in numbers if not -LARGEST <= number <= LARGEST]
-    if strange:
-        raise OutOfRange("numbers", strange[0], f"finite numbers of at most {LARGEST:g} in magnitude")
+        raise ParameterError("numbers", numbers, "one number or more")
     count, mean = len(numbers), math.fsum(numbers) / len(numbers)
     if len(set(numbers)) == 1:
         return Interval(numbers[0], numbers[0], numbers[0], count)
@@ -54,7 +56,14 @@ def interval(numbers: Sequence[float]) -> Interval:
 
 
 def verdict(found: Interval, relation: str, bound: float, seeds: int) -> str:
-    """Return the verdict on "the mean is `relation` `bound`", for an experiment with so many seeds (EXP-23)."""
+    """Return the verdict on "the mean is `relation` `bound`", for an experiment with so many seeds (EXP-23).
+
+    Raises
+    ------
+    ParameterError
+        The relation is none of `RELATIONS`.
+    """
+    validate.one_of("relation", relation, RELATIONS)
     if found.count < max(FEWEST, seeds):
         return UNCONFIRMED
     low, high = (found.low, found.high) if relation == ">=" else (-found.high, -found.low)
@@ -62,6 +71,14 @@ def verdict(found: Interval, relation: str, bound: float, seeds: int) -> str:
     if low >= least:
         return CONFIRMED
     return REFUTED if high < least else UNCONFIRMED
+
+
+def _checked(number: object) -> float:
+    """Return a number as one of Python, the comparisons of which do not round."""
+    value = number.item() if isinstance(number, np.generic) else number
+    if not isinstance(value, (int, float)) or not -LARGEST <= value <= LARGEST:
+        raise OutOfRange("numbers", number, f"finite numbers of at most {LARGEST:g} in magnitude")
+    return value
 
 
 def _quantile(freedom: int) -> float:
