@@ -52,10 +52,10 @@ def words_for(ring: Ring, count: int) -> int:
     Raises
     ------
     ParameterError
-        The modulus is above 2**32.
+        The modulus is above 2**32, or the count is no integer of at least 0.
     """
     ring.check_words()
-    return count * _WORDS // (_WORDS // ring.modulus * ring.modulus) + 16
+    return validate.integer("count", count, 0) * _WORDS // (_WORDS // ring.modulus * ring.modulus) + 16
 
 
 def usable_words(ring: Ring, data: bytes) -> int:
