@@ -164,7 +164,7 @@ def test_seats_and_log_are_two_files(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     for seats in ("", 5):
         with pytest.raises(ParameterError, match="seats"):
-            BatchClientManager(12, 6, 3, seats=seats)  # type: ignore[arg-type]
+            BatchClientManager(12, 6, 3, seats=seats)  # type: ignore[arg-type, unused-ignore]
 
 
 def test_a_log_is_given_once(tmp_path: Path) -> None:

@@ -319,7 +319,7 @@ def test_a_journal_in_the_home_folder_is_there(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv("HOME", str(tmp_path))
     assert SecureAggregationMod(Policy(("secagg",)), "~/journal").journal == tmp_path / "journal"
     with pytest.raises(ParameterError, match="policy"):
-        SecureAggregationMod("secagg")  # type: ignore[arg-type]
+        SecureAggregationMod("secagg")  # type: ignore[arg-type, unused-ignore]
 
 
 @pytest.mark.requirement("ERR-02")
