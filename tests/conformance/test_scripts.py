@@ -12,7 +12,8 @@ import pytest
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.conformance.adapter.connection import DirectConnection
 from secagg_spec.conformance.adapter.wire import pack
-from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.checks import REGISTRY, scripts
+from secagg_spec.conformance.checks.base import CheckFailed
 from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.running.runner import Settings, run, run_check
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, Adapter
@@ -253,6 +254,13 @@ def test_a_request_of_another_form_is_refused(op: str, changed: dict[str, Any], 
 
 
 # ------------------------------------------------------------------------------------------------ other grades
+
+
+@pytest.mark.parametrize("text", ["AB", "a b ", "abc", None])
+def test_a_message_of_a_step_is_bytes_as_the_text_writes_them(text: Any) -> None:
+    with pytest.raises(CheckFailed, match="a message of the step upload is not bytes") as failed:
+        scripts.taken("lightsecagg.user", {"outbox": [text]}, "upload")
+    assert failed.value.verdict == "protocol"
 
 
 def with_own_randomness(grade: str) -> Adapter:

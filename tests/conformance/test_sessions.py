@@ -261,6 +261,11 @@ def honest(phase: str, answer: Answer) -> Answer:
     return answer
 
 
+def spelt(answer: Answer, spelling: Callable[[str], str]) -> Answer:
+    """The answer with another spelling of each message."""
+    return Answer("result", value={"outbox": [spelling(text) for text in answer.value["outbox"]]})
+
+
 def tampered(phase: str, changed: Callable[[Any], Any], at: int = 0) -> Tampering:
     """An adapter that changes a message of its outbox in one phase."""
 
@@ -410,6 +415,9 @@ def test_a_fault_is_located(protocol: str, phase: str, party: int, change: Any, 
         (lambda answer: Answer("error", message="broke"), "error", "broke"),
         (lambda answer: Answer("result", value={}), "protocol", "outbox"),
         (lambda answer: Answer("result", value={"outbox": ["00"]}), "wrong_value", "no message"),
+        (lambda answer: spelt(answer, str.upper), "protocol", "is not a lowercase hex digit"),
+        (lambda answer: spelt(answer, lambda text: f"{text[:2]} {text[2:]}"), "protocol", "' ' at position 2"),
+        (lambda answer: Answer("result", value={"outbox": [None]}), "protocol", "NoneType is not a string"),
         (lambda answer: Answer("result", value={"outbox": []}), "wrong_value", "no such message"),
         (
             lambda answer: Answer("result", value={"outbox": answer.value["outbox"] * 2}),

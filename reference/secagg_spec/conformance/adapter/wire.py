@@ -245,12 +245,22 @@ def unpack(text: object, dtype: str = "<u4") -> NDArray[Any]:
     ValueError
         The text is not lowercase hex digits, or does not contain a whole number of entries.
     """
+    return np.frombuffer(octets(text, np.dtype(dtype).itemsize), dtype=dtype)
+
+
+def octets(text: object, width: int = 1) -> bytes:
+    """Return the bytes of a string of lowercase hex digits, two for each, without spaces (ADP-15).
+
+    Raises
+    ------
+    ValueError
+        The text is no string of lowercase hex digits, or does not contain a whole number of entries of `width` bytes.
+    """
     if not isinstance(text, str):
-        raise ValueError(f"a vector is a string of hex digits, not {type(text).__name__}")
+        raise ValueError(f"{type(text).__name__} is not a string of hex digits")
     wrong = _NOT_HEX.search(text)
     if wrong:
         raise ValueError(f"{wrong.group()!r} at position {wrong.start()} is not a lowercase hex digit")
-    size = 2 * np.dtype(dtype).itemsize
-    if len(text) % size:
-        raise ValueError(f"{len(text)} hex digits do not fill whole entries of {size}")
-    return np.frombuffer(bytes.fromhex(text), dtype=dtype)
+    if len(text) % (2 * width):
+        raise ValueError(f"{len(text)} hex digits do not fill whole entries of {2 * width}")
+    return bytes.fromhex(text)

@@ -15,7 +15,7 @@ from secagg_spec.conformance.cases import basa_functions as scenes
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import one_of, place_of
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, equal, fail, same
+from secagg_spec.conformance.checks.base import Caller, check, equal, fail, octets, same
 from secagg_spec.conformance.checks.basecagg import demand_average
 from secagg_spec.conformance.checks.crypto import altered, low_order
 from secagg_spec.conformance.checks.streams import standard
@@ -370,20 +370,13 @@ def seal_void(draw: Any, call: Caller) -> None:
 def _sealed(call: Caller, chosen: Box, seed: int = 1) -> bytes:
     """Return the box that the adapter seals."""
     rand = call.randomness(SEAL, {"box_key": chosen.box_key.hex()}, seed)
-    return _bytes(call.result(SEAL, chosen.seal_params(), rand).get("box"), f"{SEAL}: box")
+    return octets(f"{SEAL}: box", call.result(SEAL, chosen.seal_params(), rand).get("box"))
 
 
 def _opened(call: Caller, chosen: Box, sealed: bytes) -> None:
     """Demand that a box opens to its seed."""
-    got = _bytes(call.result(OPEN, chosen.open_params(sealed)).get("seed"), f"{OPEN}: seed")
+    got = octets(f"{OPEN}: seed", call.result(OPEN, chosen.open_params(sealed)).get("seed"))
     equal("the seed is", got.hex(), chosen.seed.hex())
-
-
-def _bytes(text: Any, what: str) -> bytes:
-    try:
-        return bytes.fromhex(text)
-    except (TypeError, ValueError):
-        raise CheckFailed("protocol", f"{what} is not a string of hex digits: {text!r}") from None
 
 
 @check("basa.recover/exact", "BAA-41", "BAA-43", applies=standard)

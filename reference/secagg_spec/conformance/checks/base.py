@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.arithmetic.wide import ring
-from secagg_spec.conformance.adapter import generators
+from secagg_spec.conformance.adapter import generators, wire
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.codes import INEXPRESSIBLE
 from secagg_spec.conformance.adapter.connection import Connection
@@ -457,6 +457,14 @@ def same(what: str, got: UintArray | RealArray, want: UintArray | RealArray) -> 
         at = int(differs[0])
         message = f"{what}: first difference at element {at}: got {got[at]}, must be {want[at]}"
         raise CheckFailed("wrong_value", message, want.tolist() if want.dtype != object else [*map(str, want)])
+
+
+def octets(what: str, text: object) -> bytes:
+    """Return the bytes of a string in a result; another form than lowercase hex digits fails the check (ADP-15)."""
+    try:
+        return wire.octets(text)
+    except ValueError as error:
+        raise CheckFailed("protocol", f"{what} is not bytes: {error}") from None
 
 
 def equal(what: str, got: object, want: object) -> None:

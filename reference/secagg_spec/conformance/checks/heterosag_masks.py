@@ -13,7 +13,7 @@ from secagg_spec.conformance.cases import heterosag_sessions, strategies
 from secagg_spec.conformance.cases.heterosag_masking import arrival, masked, sender, sent
 from secagg_spec.conformance.cases.requests import one_of, some
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail, same
+from secagg_spec.conformance.checks.base import Caller, check, fail, octets, same
 from secagg_spec.conformance.checks.heterosag_steps import (
     BAD_NUMBERS,
     ELSEWHERE,
@@ -271,11 +271,7 @@ def _wrong_secrets(params: Mapping[str, Any], dropped: int) -> dict[str, dict[st
 
 def segments_of(call: Caller, chosen: Masked, user: int, arrived: Sequence[int]) -> bytes:
     """Return the masked segments of a user as the adapter packs them."""
-    text = call.result(MASK, chosen.mask_params(user, arrived)).get("segments")
-    try:
-        return bytes.fromhex(text)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise CheckFailed("protocol", f"{MASK}: segments of the result is not bytes in hex digits") from None
+    return octets(f"{MASK}: segments", call.result(MASK, chosen.mask_params(user, arrived)).get("segments"))
 
 
 def unpacked(chosen: Masked, user: int, data: bytes) -> UintArray:

@@ -16,7 +16,7 @@ from secagg_spec.arithmetic import shamir
 from secagg_spec.conformance.cases import drawn_rounds, heterosag_rounds, strategies
 from secagg_spec.conformance.cases.requests import own_field
 from secagg_spec.conformance.checks import outside_chance
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, octets
 from secagg_spec.conformance.checks.outside_chance import own_draws
 from secagg_spec.conformance.checks.outside_noise import demand_uniform
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS, Through, as_failure
@@ -97,7 +97,7 @@ def coefficients(draw: Any, call: Caller) -> None:
         params = {"t": t, "n": n, "secret": seeds.numbered("coefficients", at).hex()}
         shares = call.result(_SHARE, params, _rand(call, _SHARE, at)).get("shares")
         try:
-            values = {user + 1: shamir.element_from_bytes("share", bytes.fromhex(shares[user])) for user in range(t)}  # type: ignore[index]
+            values = {user + 1: shamir.element_from_bytes("share", octets("share", shares[user])) for user in range(t)}  # type: ignore[index]
         except (TypeError, ValueError, IndexError) as error:
             message = f"{_SHARE}: the shares are not {n} numbers of the field: {error}"
             raise CheckFailed("wrong_value", message) from None

@@ -17,7 +17,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import own_field, shares_length
 from secagg_spec.conformance.cases.valid import secret_length
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, Condition, Exchange, check
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, Condition, Exchange, check, octets
 from secagg_spec.conformance.checks.outside_chance import light_user, own_draws, smallest_code
 from secagg_spec.conformance.checks.privacy import encoding, not_given
 from secagg_spec.conformance.checks.scripts import ask, sent
@@ -194,7 +194,7 @@ def _contrast(operation: str, *clauses: str, applies: Condition, doc: str) -> Ca
 def _payload(draw: Any, call: Caller) -> Iterator[Hidden]:
     def seen(coins: Sequence[bool], seed: int) -> list[bytes]:
         params = {"plaintext": _packed(coins), "sender": 0, "receiver": 1, "alter": None}
-        return [_octets(_SEAL, "payload", call.result(_SEAL, params).get("payload"))]
+        return [octets(f"{_SEAL}: payload", call.result(_SEAL, params).get("payload"))]
 
     for size in _PLAINTEXTS:
         yield Hidden(_SEAL, 8 * size, ("payload",), seen, (0,))
@@ -202,13 +202,6 @@ def _payload(draw: Any, call: Caller) -> Iterator[Hidden]:
 
 def _packed(coins: Sequence[bool]) -> str:
     return bytes(np.packbits(np.array(coins), bitorder="little")).hex()
-
-
-def _octets(operation: str, name: str, text: Any) -> bytes:
-    try:
-        return bytes.fromhex(text)
-    except (TypeError, ValueError):
-        raise CheckFailed("protocol", f"{operation}: {name} is not a string of hex digits") from None
 
 
 @_contrast(
@@ -228,7 +221,7 @@ def _sharing(draw: Any, call: Caller) -> Iterator[Hidden]:
         sampled = draw_coefficients(SeededSource(seed.to_bytes(32, "little"), "contrast"), t - 1)
         rand = call.randomness(_SHARE, {"coefficients": b"".join(map(shamir.element_bytes, sampled)).hex()}, seed)
         shares = call.listed(_SHARE, {"t": t, "n": n, "secret": _packed(coins)}, "shares", n, rand)
-        return [_octets(_SHARE, f"shares[{user}]", text) for user, text in enumerate(shares)]
+        return [octets(f"{_SHARE}: shares[{user}]", text) for user, text in enumerate(shares)]
 
     def numbers(parts: Sequence[bytes]) -> list[int]:
         return [int.from_bytes(parts[user], "little") for user in users]

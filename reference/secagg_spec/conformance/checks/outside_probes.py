@@ -19,7 +19,7 @@ from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import basecagg_functions, strategies
 from secagg_spec.conformance.cases.basecagg_functions import MASK as BUFFERED_MASK
 from secagg_spec.conformance.cases.requests import own_field, shares_length
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail, octets
 from secagg_spec.conformance.outside import leaks, probing
 from secagg_spec.conformance.outside.leaks import EVERYBODY, Entry, Leak
 from secagg_spec.privacy.verdict import decide
@@ -211,9 +211,10 @@ def share(draw: Any, call: Caller) -> None:
 
 def _element(user: int, text: Any) -> int:
     """Return a share as a number of the text's field."""
+    data = octets(f"{_SHARE}: shares[{user}]", text)
     try:
-        return shamir.element_from_bytes(f"shares[{user}]", bytes.fromhex(text))
-    except (TypeError, ValueError) as error:
+        return shamir.element_from_bytes(f"shares[{user}]", data)
+    except ValueError as error:
         raise CheckFailed("wrong_value", f"{_SHARE}: shares[{user}] is no number of the field: {error}") from None
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.cases.valid import VALID
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail, octets
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto.sealing import OVERHEAD
 
@@ -134,7 +134,7 @@ def hidden(draw: Any, call: Caller) -> None:
     params = VALID[_SEAL](draw, call.caps).params
     secret = bytes(draw(st.binary(min_size=16, max_size=32)))
     _, payload = _sealed(call, {**params, "plaintext": secret.hex()})
-    if secret in bytes.fromhex(payload):
+    if secret in octets(f"{_SEAL}: payload", payload):
         fail(f"the payload holds its plaintext {secret.hex()}")
 
 
@@ -168,4 +168,4 @@ def _opened(call: Caller, plaintext: bytes) -> bytes:
     opened, payload = _sealed(call, {"plaintext": plaintext.hex(), "sender": 0, "receiver": 1, "alter": None})
     if opened != plaintext.hex():
         fail(f"a plaintext of {len(plaintext)} bytes was opened to {len(opened) // 2} other bytes")
-    return bytes.fromhex(payload)
+    return octets(f"{_SEAL}: payload", payload)

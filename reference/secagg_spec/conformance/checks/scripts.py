@@ -70,9 +70,11 @@ def taken(op: str, entry: Mapping[str, Any], phase: str) -> list[str]:
             message = f"{op}: the step {phase} was refused as {refusal.code}, and it is right: {refusal.message}"
             raise base.CheckFailed("rejected_valid", message, {"outbox": "…"})
         outbox = entry.get("outbox")
-        if not isinstance(outbox, list) or not all(isinstance(text, str) for text in outbox):
+        if not isinstance(outbox, list):
             message = f"{op}: the entry of the step {phase} has neither a reject nor an outbox"
             raise base.CheckFailed("protocol", message)
+        for text in outbox:
+            base.octets(f"{op}: a message of the step {phase}", text)
         return sorted(outbox)
 
 

@@ -18,7 +18,7 @@ from secagg_spec.conformance.cases.neighbours import COALITION, MOST_SUMMED, SUM
 from secagg_spec.conformance.cases.requests import place_of
 from secagg_spec.conformance.cases.sums import Sum
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, equal, fail
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, equal, fail, octets
 from secagg_spec.conformance.checks.outside_hiding import Hidden, demand_hidden
 from secagg_spec.conformance.checks.outside_probes import leaked
 from secagg_spec.conformance.outside.leaks import Leak, details
@@ -175,10 +175,7 @@ class _Watching:
         vectors, strings = result.get("vectors"), result.get("strings")
         if not isinstance(vectors, list) or not isinstance(strings, list):
             raise CheckFailed("protocol", "the result has no lists 'vectors' and 'strings'")
-        try:
-            data = [bytes.fromhex(text) for text in strings]
-        except (TypeError, ValueError) as error:
-            raise CheckFailed("protocol", f"strings are not hex digits: {error}") from None
+        data = [octets(f"strings[{at}]", text) for at, text in enumerate(strings)]
         return [_elements(given.R, text, f"vectors[{at}]") for at, text in enumerate(vectors)], data
 
     def allowed(self) -> Iterator[list[int]]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from secagg_spec.conformance.adapter.plain import shown
+from secagg_spec.conformance.adapter.wire import octets
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.errors import ParameterError, ProtocolError
 
@@ -150,6 +151,6 @@ def _messages(texts: Sequence[Any]) -> str:
 
 def _kind(text: Any) -> str:
     try:
-        return type(parse(bytes.fromhex(text))).__name__
+        return type(parse(octets(text))).__name__
     except (ProtocolError, ParameterError, TypeError, ValueError):
         return "bytes that are no message"

@@ -18,7 +18,7 @@ from secagg_spec.conformance.adapter import generators
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.codes import reject_code
 from secagg_spec.conformance.adapter.plain import differing
-from secagg_spec.conformance.adapter.wire import AdapterBroken, Answer, Request, pack
+from secagg_spec.conformance.adapter.wire import AdapterBroken, Answer, Request, octets, pack
 from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
 from secagg_spec.conformance.sessions.inputs import NOBODY, Dropouts, SessionInputs, called
 from secagg_spec.conformance.targets.reference.messages import named, parse
@@ -202,10 +202,14 @@ def taken(answer: Answer, party: int, phase: str) -> list[Any]:
         what = f"the step is right, and was refused as {answer.code}: {answer.message}"
         raise Difference("rejected_valid", party, phase, what)
     outbox = answer.value.get("outbox")
-    if not isinstance(outbox, list) or not all(isinstance(text, str) for text in outbox):
+    if not isinstance(outbox, list):
         raise Difference("protocol", party, phase, "the result has no outbox, a list of messages")
     try:
-        return [parse(bytes.fromhex(text)) for text in outbox]
+        messages = [octets(text) for text in outbox]
+    except ValueError as error:
+        raise Difference("protocol", party, phase, f"a message of the outbox is not bytes: {error}") from None
+    try:
+        return [parse(data) for data in messages]
     except (ValueError, ProtocolError) as error:
         raise Difference("wrong_value", party, phase, f"it sends something that is no message: {error}") from None
 
