@@ -177,6 +177,23 @@ def test_output_that_is_kept_back_is_told_from_silence(tmp_path: Path) -> None:
     assert "raise --start-timeout" in step.hint
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("'\\ufeff' + json.dumps(answer)", "before, it wrote a line that is not JSON"),
+        ("json.dumps(answer, indent=1)", "an answer is a JSON object; this line is not"),
+        ("json.dumps(answer).replace(',', ',' + chr(10))", "a line that is not JSON"),
+    ],
+)
+def test_an_answer_that_is_no_line_of_json_is_told_from_silence(tmp_path: Path, written: str, said: str) -> None:
+    adapter = script(tmp_path, ANSWERING.replace("WRITE", f"print({written}, flush=True)"))
+    step = unusable(taken(sys.executable, adapter, start=1.5), "hello")
+    assert said in step.said
+    assert "write the answer as one line of JSON, without a byte order mark" in step.hint
+    assert "flush" not in step.hint
+
+
 def test_a_hello_that_lacks_a_member_is_named(tmp_path: Path) -> None:
     short = ANSWERING.replace("'randomness': 'none', ", "").replace("WRITE", "print(json.dumps(answer), flush=True)")
     step = unusable(taken(sys.executable, script(tmp_path, short)), "hello")

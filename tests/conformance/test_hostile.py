@@ -143,6 +143,22 @@ def test_fifty_lines_of_noise_are_tolerated(lines: int, good: bool) -> None:
     connection.close()
 
 
+@pytest.mark.requirement("CNF-52")
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("loading", "this line is not JSON: 'loading'"), ("", "not JSON"), ("\ufeff{}", "begins with a byte order mark")],
+)
+def test_no_noise_is_tolerated_before_the_answer_to_a_later_hello(line: str, said: str) -> None:
+    answers = f'{{"id": 1, "unsupported": true}}\n{line}\n'.encode(), b'{"id": 2, "unsupported": true}\n'
+    program = f"import os; input(); os.write(1, {answers[0]!r}); input(); os.write(1, {answers[1]!r}); input()"
+    connection = ProcessConnection([sys.executable, "-c", program])
+    assert connection.ask(HELLO).kind == "unsupported"
+    with pytest.raises(AdapterBroken, match=said) as broken:
+        connection.ask(HELLO)
+    connection.close()
+    assert broken.value.verdict == "protocol"
+
+
 @pytest.mark.slow
 def test_a_line_of_the_largest_size_is_read() -> None:
     size = 67_108_864 - len('{"id": 2, "result": {"data": ""}}\n')
@@ -170,6 +186,26 @@ def test_an_adapter_that_does_not_read_is_a_timeout() -> None:
         connection.ask(Request("echo", {"data": "x" * 1_000_000}))
     connection.close()
     assert raised.value.verdict == "timeout"
+
+
+@pytest.mark.parametrize(
+    ("pause", "timeout", "said"), [(0, 5.0, r"0\.\d s \(smaller cases get less time\)$"), (0.1, 0.3, r"0\.3 s$")]
+)
+def test_a_short_time_of_a_smaller_case_is_called_so_and_is_no_longer_one(
+    pause: float, timeout: float, said: str
+) -> None:
+    program = f"""import time
+for id in (1, 2):
+    input(), time.sleep({pause}), print('{{"id": %d, "unsupported": true}}' % id, flush=True)
+time.sleep(600)
+"""
+    connection = ProcessConnection([sys.executable, "-c", program], timeout, 20.0)
+    connection.ask(HELLO)
+    connection.ask(ASK)
+    connection.expect_hang(True)
+    with pytest.raises(AdapterBroken, match=f"no answer within {said}"):
+        connection.ask(ASK)
+    connection.close()
 
 
 @pytest.mark.slow

@@ -18,9 +18,10 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+from secagg_spec.conformance.adapter import connection as connection_module
 from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import DirectConnection, ProcessConnection
-from secagg_spec.conformance.adapter.wire import AdapterUnusable, Answer, Request
+from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, Request
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.checks.base import Caller, Check, CheckFailed
 from secagg_spec.conformance.reports.report import write_repro
@@ -79,6 +80,17 @@ def test_a_hang_is_a_timeout_and_is_shrunk_through_restarts(judge: Judge) -> Non
     assert failure is not None
     assert failure.verdict == "timeout"
     assert failure.transcript[-1].request.params["a"] == "00" * 12, "the smallest case has three elements"
+    assert failure.message == "field.add: no answer within 0.5 s", "the case was tried again with the whole time"
+
+
+@pytest.mark.requirement("CNF-50")
+def test_an_answer_of_a_function_beyond_the_longest_line_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_module, "MAX_LINE", 40)
+    connection = DirectConnection(lambda request: {"id": 1, "result": {"data": "x" * request["params"]["size"]}})
+    assert connection.ask(Request("echo", {"size": 6})).kind == "result"
+    with pytest.raises(AdapterBroken, match="longer than 67,108,864 bytes") as broken:
+        connection.ask(Request("echo", {"size": 7}))
+    assert broken.value.verdict == "protocol"
 
 
 @pytest.mark.slow

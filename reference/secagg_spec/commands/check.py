@@ -38,10 +38,13 @@ _END_SECONDS = 2.0
 _AT_END_SECONDS = 5.0
 _SHOWN = 5
 _READ = "read a whole line, answer it, and flush standard output after each answer"
+_ONE_LINE = "write the answer as one line of JSON, without a byte order mark, and all else to standard error"
+_NOT_JSON = "is not JSON"
 _HINTS = (
     ("not JSON: '{", "the answer is not one whole JSON object: write it with a JSON library, on one line"),
-    ("is not JSON", "something is printed to standard output after hello: print to standard error instead"),
+    (_NOT_JSON, "something is printed to standard output after hello: print to standard error instead"),
     ("is not UTF-8", "something is printed to standard output after hello: print to standard error instead"),
+    ("is a JSON object; this line is not", _ONE_LINE),
     ("does not have its id", "copy the id of the request into its answer"),
     ("meets another answer", "write exactly one line for each request"),
     ("line feed", "end every answer with one line feed"),
@@ -235,7 +238,7 @@ def _handshake(connection: ProcessConnection) -> Capabilities:
 
 def _hello_hint(connection: ProcessConnection, broken: AdapterBroken) -> str:
     if broken.verdict == "timeout":
-        return _silence_hint(connection)
+        return _silence_hint(connection, str(broken))
     if broken.verdict == "crash":
         by_hand = f"echo '{HELLO.line(1).strip()}' | {shlex.join(connection.command)}"
         return f"the program ends at once; to see why, run it by hand: {by_hand}"
@@ -244,14 +247,14 @@ def _hello_hint(connection: ProcessConnection, broken: AdapterBroken) -> str:
     return _hint("protocol", str(broken))
 
 
-def _silence_hint(connection: ProcessConnection) -> str:
-    """Return what to do about a silent adapter. If it answers once its input ends, it reads or writes too late."""
+def _silence_hint(connection: ProcessConnection, said: str) -> str:
+    """Return what to do about a missing answer. An adapter that answers when its input ends reads or writes late."""
     seconds = min(_AT_END_SECONDS, connection.start_timeout)
     ending = _ThenEnd(connection.command, seconds, seconds)
     try:
         ending.ask(HELLO)
     except (AdapterBroken, AdapterUnusable):
-        return f"{_READ}; if it needs longer to load, raise --start-timeout"
+        return f"{_ONE_LINE if _NOT_JSON in said else _READ}; if it needs longer to load, raise --start-timeout"
     finally:
         ending.close()
     return "the answer comes only when the input ends: flush standard output after each line, and read line by line"

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import queue
+import re
 import shlex
 import signal
 import statistics
@@ -26,6 +27,12 @@ _END_SECONDS = 0.5
 _KILLED_SECONDS = 5.0
 _TAIL_LINES = 4
 _TAIL_CHARACTERS = 300
+_TOO_LONG = f"a line of the answer is longer than {MAX_LINE:,} bytes"
+
+
+_SHORT = " (smaller cases get less time)"
+WAITED = re.compile(rf"within [0-9.]+ s({re.escape(_SHORT)})?")
+"""The time that was waited, in the message of a time-out."""
 
 
 class Connection(Protocol):
@@ -166,7 +173,7 @@ class ProcessConnection:
         self._allowed = self.start_timeout if hello else self._allowance(len(line))
         self._deadline = start + self._allowed
         self._send(self._process, line)
-        text = self._after_noise() if hello else self._receive()
+        text = self._after_noise() if hello and self._number == 1 else self._receive()
         if not hello:
             self._times.append(time.monotonic() - start)
         return text
@@ -204,24 +211,24 @@ class ProcessConnection:
             if watchdog:
                 watchdog.cancel()
         if not taken:
-            raise self._given_up("timeout", f"the request was not read within {self._allowed:.1f} s")
+            raise self._given_up("timeout", f"the request was not read {self._within()}")
 
     def _receive(self) -> bytes:
         assert self._process is not None
         try:
             line = self._lines.get(self._deadline - time.monotonic())
         except queue.Empty:
-            raise self._given_up("timeout", f"no answer within {self._allowed:.1f} s") from None
+            raise self._given_up("timeout", f"no answer {self._within()}") from None
         if line is None:
             raise self._ended(self._process)
         if line == pipes.TOO_LONG:
-            raise self._given_up("protocol", f"a line of the answer is longer than {MAX_LINE:,} bytes")
+            raise self._given_up("protocol", _TOO_LONG)
         if not line.endswith(b"\n"):
             raise self._ended(self._process, f"in the middle of a line, {wire.quoted(line)}")
         return line
 
     def _after_noise(self) -> bytes:
-        """Return the first line that is JSON, since libraries print banners when they load."""
+        """Return the first line of a process that is JSON, since libraries print banners when they load."""
         noise = b""
         for _ in range(_NOISE_LINES + 1):
             try:
@@ -264,9 +271,14 @@ class ProcessConnection:
         return f"; its standard error ends: {tail[-_TAIL_CHARACTERS:]}" if tail else ""
 
     def _allowance(self, size: int) -> float:
+        whole = self.timeout + 1e-6 * size
         if self._hanging and self._times:
-            return max(0.1, 20 * statistics.median(self._times))
-        return self.timeout + 1e-6 * size
+            return min(whole, max(0.1, 20 * statistics.median(self._times)))
+        return whole
+
+    def _within(self) -> str:
+        """Return the time that was waited, for a message (`WAITED`)."""
+        return f"within {self._allowed:.1f} s{_SHORT if self._hanging and self._allowed < self.timeout else ''}"
 
     def _join(self, process: subprocess.Popen[bytes]) -> None:
         self._lines.stop()
@@ -309,9 +321,12 @@ class DirectConnection:
             said = clip(f"the function raised {type(error).__name__}: {error}", _TAIL_CHARACTERS)
             raise wire.AdapterBroken("crash", said) from error
         try:
-            return json.dumps(answer).encode() + b"\n"
+            line = json.dumps(answer).encode() + b"\n"
         except (TypeError, ValueError, RecursionError) as error:
             raise wire.AdapterBroken("protocol", f"the function returned what is not JSON: {error}") from error
+        if len(line) > MAX_LINE:
+            raise wire.AdapterBroken("protocol", _TOO_LONG)
+        return line
 
     def restart(self) -> None:
         """Do nothing: there is no process."""

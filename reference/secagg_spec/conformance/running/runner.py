@@ -20,7 +20,7 @@ from hypothesis.database import InMemoryExampleDatabase, choices_to_bytes
 from hypothesis.errors import Flaky
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities, greet
-from secagg_spec.conformance.adapter.connection import Connection
+from secagg_spec.conformance.adapter.connection import WAITED, Connection
 from secagg_spec.conformance.adapter.generators import NoStream
 from secagg_spec.conformance.adapter.plain import KEPT, MESSAGE, Room, clip
 from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, RawLine, Request
@@ -567,8 +567,9 @@ def _confirm(connection: Connection, caps: Capabilities, failure: Failure) -> Fa
     if any(caps.offers(e.request.op) and _draws(e.request) for e in failure.transcript):
         return failure
     times = 1 if failure.verdict == "timeout" else _CONFIRMATIONS
-    if any(_repeats(connection, failure) for _ in range(times)):
-        return replace(failure, repeats=True)
+    again = next((found for _ in range(times) if (found := _repeated(connection, failure))), None)
+    if again:
+        return again
     message = f"{failure.message} (but not in a fresh process: an answer depends on the requests before it)"
     also = tuple(dict.fromkeys((failure.verdict, *failure.also)))
     return replace(failure, verdict="inconsistent", message=message, repeats=False, also=also)
@@ -579,11 +580,12 @@ def _draws(request: Request) -> bool:
     return not request.rand and (request.op in DRAWING or request.params.get("role") == "user")
 
 
-def _repeats(connection: Connection, failure: Failure) -> bool:
+def _repeated(connection: Connection, failure: Failure) -> Failure | None:
+    """Return a failure that recurs in a fresh process; None if it does not recur."""
     connection.restart()
     greet(connection.ask)
     try:
-        return _answers_alike(connection, failure)
+        return _answered_alike(connection, failure)
     finally:
         _end_sessions(connection, failure)
 
@@ -596,13 +598,17 @@ def _end_sessions(connection: Connection, failure: Failure) -> None:
             connection.ask(Request("session.free", {"handle": handle}))
 
 
-def _answers_alike(connection: Connection, failure: Failure) -> bool:
+def _answered_alike(connection: Connection, failure: Failure) -> Failure | None:
+    """Return a failure whose answers come again, after a time-out with the time that was waited now; else None."""
+    again = replace(failure, repeats=True)
     for exchange in failure.transcript:
         line = exchange.request
         try:
             answer = connection.ask_raw(line.data, line.id) if isinstance(line, RawLine) else connection.ask(line)
-        except AdapterBroken:
-            return exchange.answer is None
+        except AdapterBroken as broken:
+            waited = WAITED.search(str(broken)) if broken.verdict == failure.verdict == "timeout" else None
+            again = replace(again, message=WAITED.sub(waited[0], failure.message, 1)) if waited else again
+            return again if exchange.answer is None else None
         if exchange.answer is None or answer.as_json() != exchange.answer.as_json():
-            return exchange.answer is not None and answer.kind == exchange.answer.kind == "error"
-    return True
+            return again if exchange.answer is not None and answer.kind == exchange.answer.kind == "error" else None
+    return again
