@@ -82,6 +82,37 @@ def test_of_several_users_the_one_at_fault_is_named(capsys: pytest.CaptureFixtur
     assert all("sign-of-the-mask" in line for line in blamed)
 
 
+_ENDING = """import itertools, os, pathlib, sys
+from secagg_spec.conformance.targets.reference import adapter
+gone, steps = pathlib.Path(sys.argv[1]), itertools.count(1)
+if gone.exists():
+    sys.exit("licence used up")
+reference = adapter.build()
+answer = reference.answer
+def some(request):
+    if request["op"] == "session.step" and next(steps) > 5:
+        gone.touch()
+        os._exit(1)
+    return answer(request)
+reference.answer = some
+reference.run()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("CNF-03", "CNF-04", "CNF-40")
+def test_what_was_found_before_an_implementation_could_not_be_started_again_is_kept(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "ending.py").write_text(_ENDING)
+    ending = f"{sys.executable} {tmp_path / 'ending.py'} {tmp_path / 'gone'}"
+    code, out, _ = play(capsys, tmp_path / "repro", "-p", "secagg", "--rounds", "3", "--user", BAD, "--user", ending)
+    assert code == 3
+    assert [line.split()[-1] for line in out.splitlines() if line.startswith("secagg ")] == ["FAIL", "FAIL", "played"]
+    assert (tmp_path / "repro" / "round-secagg-1.jsonl").exists()
+    assert out.splitlines()[-1].startswith(f"cannot be used: {ending}: no answer to hello (crash)")
+
+
 @pytest.mark.parametrize(
     "protocol", part(3, ["lightsecagg", *(pytest.param(p, marks=pytest.mark.slow) for p in PROTOCOLS[1:])])
 )

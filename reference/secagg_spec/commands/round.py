@@ -54,8 +54,15 @@ class Table:
     def ask(self, request: Request) -> Answer:
         """Return the answer of the adapter that owns the session; a `hello` greets all adapters."""
         if request.op == HELLO.op:
-            return [connection.ask(request) for connection in self.connections.values()][-1]
-        return self.connections[self.owner(request)].ask(request)
+            return [self._asked(name, request) for name in self.connections][-1]
+        return self._asked(self.owner(request), request)
+
+    def _asked(self, name: str, request: Request) -> Answer:
+        """Return the answer of an adapter; name the adapter that cannot be used."""
+        try:
+            return self.connections[name].ask(request)
+        except AdapterUnusable as unusable:
+            raise AdapterUnusable(f"{name}: {unusable}") from None
 
     def owner(self, request: Request) -> str:
         """Return the name of the adapter that a request goes to."""
@@ -246,7 +253,7 @@ def main(given: argparse.Namespace) -> int:
         raise UsageError("name an implementation other than the reference with --server or --user")
     values.writable_folder("--repro", given.repro)
     connections = {name: _connection(name, given) for name in names}
-    table = Table({**connections})
+    table, played, unusable = Table({**connections}), list[Pair](), ""
     try:
         caps = {name: _greeted(name, connection) for name, connection in connections.items()}
         sides = list(dict.fromkeys(servers)), list(dict.fromkeys(users))
@@ -255,13 +262,15 @@ def main(given: argparse.Namespace) -> int:
         for pair in played:
             if not pair.missing and pair.names != {REFERENCE}:
                 play(pair, table, caps, Settings(cases=given.rounds, seed=given.seed))
-    except AdapterUnusable as unusable:
-        print(f"cannot be used: {shown(str(unusable))}")
-        return 3
+    except AdapterUnusable as error:
+        unusable = f"cannot be used: {shown(str(error))}"
     finally:
         table.close()
     written = {number: _write(pair, table, given.repro, number) for number, pair in enumerate(played, 1)}
-    print(for_encoding("\n".join(_report(played, written)), sys.stdout.encoding or "utf-8"))
+    lines = [*(_report(played, written) if played else ()), *([unusable] if unusable else ())]
+    print(for_encoding("\n".join(lines), sys.stdout.encoding or "utf-8"))
+    if unusable:
+        return 3
     if any(pair.fault for pair in played):
         return 1
     return 0 if any(pair.rounds for pair in played) else 4
