@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from secagg_spec.arithmetic import quantizer
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.wide import MAX_WIDE
 from secagg_spec.conformance.adapter.codes import ALL_CODES
 from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, Request, holds
 from secagg_spec.conformance.sdk import secagg_adapter
 from secagg_spec.conformance.sdk.secagg_adapter import MAX_LINE, OPERATIONS, PARTIES, PROTOCOL, WIDE
+from secagg_spec.selection.strategies import STRATEGIES
 
 Grade = Literal["explicit", "seeded", "none"]
 GRADES = ("explicit", "seeded", "none")
@@ -31,7 +33,9 @@ DECIMAL_RANGES = ("q", "level", "R", "levels")
 WIDENED = ("q", "level")
 """What may be declared above 2**32, of the operations whose names begin with `WIDE`."""
 SET_MEMBERS = ("N", "D", "U", "K", "T", "t", "k", "n")
-TEXT_RANGES = ("format", "strategy", "x")
+FORMATS: tuple[str, ...] = get_args(quantizer.Format)
+TEXT_RANGES: Mapping[str, tuple[str, ...]] = {"format": FORMATS, "strategy": tuple(STRATEGIES), "x": FORMATS}
+"""Parameters that are text, and what they may be."""
 LENGTH_RANGES = ("key", "secret")
 """Parameters of bytes: their range is one of lengths."""
 RANGED = (*INTEGER_RANGES, *DECIMAL_RANGES, *TEXT_RANGES, *LENGTH_RANGES)
@@ -188,6 +192,8 @@ def shake_hands(answer: Answer) -> Capabilities:
     protocol = _member(body, "protocol", list)
     if not protocol or type(protocol[0]) is not int or protocol[0] != PROTOCOL[0]:
         raise AdapterUnusable(f"the adapter speaks protocol {protocol}; this kit speaks {PROTOCOL[0]}.x")
+    if len(protocol) != 2 or type(protocol[1]) is not int or protocol[1] < 0:
+        raise AdapterUnusable(f"hello: 'protocol' is {protocol}; it must be two integers from 0 on, as {[*PROTOCOL]}")
     about = _member(body, "implementation", dict)
     operations = _member(body, "operations", dict)
     policies = _optional(body, "policy")
@@ -285,7 +291,7 @@ def _check_operation(name: str, declaration: Any, policies: Mapping[str, Any]) -
         raise AdapterUnusable(f"hello: 'raw' of {name!r} is {listed!r}; it is a list, of {known}")
     if own:
         _check_parties(name, declaration.get("parties"))
-    _check_sets(name, declaration.get("parameter_sets"))
+    _check_sets(name, declaration)
     for parameter, declared in _optional(declaration, "ranges").items():
         if parameter == "key" and policies.get("prg.stream") != "other":
             raise AdapterUnusable(f"hello: {name!r} has a range of 'key', and the policy prg.stream is not 'other'")
@@ -306,12 +312,13 @@ def _check_parties(name: str, parties: Any) -> None:
         raise AdapterUnusable(f"hello: parties of {name!r} is {parties!r}; it lists some of {', '.join(PARTIES)}")
 
 
-def _check_sets(name: str, sets: Any) -> None:
+def _check_sets(name: str, declaration: Mapping[str, Any]) -> None:
     """Refuse parameter sets unless they are a list of objects with the operation's numbers, allowed by the text."""
-    if sets is None:
+    if "parameter_sets" not in declaration:
         return
     if not ranged(name):
         raise AdapterUnusable(f"hello: {name!r} has no parameter_sets")
+    sets = declaration["parameter_sets"]
     members = set(SET_MEMBERS).intersection(ranged(name))
     wanted = members if members & {"N", "n"} else set()
     if isinstance(sets, list) and len(sets) > MOST_VALUES:
@@ -406,12 +413,14 @@ def _parse_range(parameter: str, declared: Any) -> Range:
 def _bound(parameter: str, declared: Any, value: Any) -> Any:
     """Convert one bound or value of a declared range to the type that `Range` uses."""
     if parameter in TEXT_RANGES:
-        if not isinstance(value, str):
-            raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} does not hold strings")
+        if value not in TEXT_RANGES[parameter]:
+            known = ", ".join(TEXT_RANGES[parameter])
+            raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} has {value!r}; it may have {known}")
         return value
     number = _decimal(value) if parameter in DECIMAL_RANGES else value
     if type(number) is not int:
-        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} does not hold numbers")
+        written = "integers, as numbers or as decimal strings" if parameter in DECIMAL_RANGES else "integers"
+        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} has {value!r}; it may have {written}")
     return number
 
 
