@@ -175,6 +175,25 @@ def test_what_is_declared_and_marks_of_clauses_are_compared(
     assert f"{clause} " in out
 
 
+@pytest.mark.parametrize(
+    ("member", "value", "said"),
+    [
+        ("randomness", "seeded", "explicit before, seeded now"),
+        ("protocol", [1, 1], "[1, 0] before, [1, 1] now"),
+        ("reject_map", {"no": "other"}, "None before, {'no': 'other'} now"),
+        ("left out", ["a set"], "[] before, ['a set'] now"),
+    ],
+)
+def test_each_part_of_a_declaration_is_compared(written: dict[str, Any], member: str, value: Any, said: str) -> None:
+    new = copy.deepcopy(written)
+    if member == "left out":
+        new["targets"][0]["left_out"] = value
+    else:
+        new["targets"][0]["hello"][member] = value
+    [found] = diff.compare(written, new)
+    assert [(change.kind, change.what, change.said) for change in found.changes] == [("declared", member, said)]
+
+
 @pytest.mark.requirement("CNF-47")
 @pytest.mark.parametrize(
     ("member", "value", "said"),

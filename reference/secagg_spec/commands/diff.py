@@ -112,10 +112,17 @@ def _usable(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def _implementation(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
-    before, after = old.get("implementation") or {}, new.get("implementation") or {}
-    for member in ("name", "version", "language", "policy"):
+    before, after = _declaration(old), _declaration(new)
+    for member in dict.fromkeys((*before, *after)):
         if before and after and before.get(member) != after.get(member):
             yield Change("declared", member, f"{before.get(member)} before, {after.get(member)} now")
+
+
+def _declaration(target: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a target declares, but for its operations; with its grade of randomness, and what was left out."""
+    about, hello = target.get("implementation") or {}, target.get("hello") or {}
+    parts = {**hello, **about, "left out": target.get("left_out")} if about else {}
+    return {name: value for name, value in parts.items() if name not in ("implementation", "operations")}
 
 
 def _operations(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
