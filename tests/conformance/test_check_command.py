@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -210,8 +211,24 @@ def test_a_banner_after_hello_is_named(tmp_path: Path) -> None:
 def test_an_adapter_that_declares_nothing_and_runs_on_is_told_so(tmp_path: Path) -> None:
     staying = ANSWERING.replace("WRITE", "print(json.dumps(answer), flush=True)") + "import time\ntime.sleep(60)\n"
     steps = taken(sys.executable, script(tmp_path, staying))
-    assert steps["operations"].verdict == SKIP
-    assert failed(steps) == {"not a request", "end of input"}
+    assert failed(steps) == {"not a request", "operations", "end of input"}
+
+
+@pytest.mark.requirement("CNF-44")
+@pytest.mark.parametrize(
+    ("operations", "said"),
+    [({}, "hello declares nothing, of which"), ({"session.step": {}}, "hello declares session.step, of which")],
+)
+def test_an_adapter_of_which_nothing_can_be_asked_is_not_called_fit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], operations: dict[str, Any], said: str
+) -> None:
+    lines = ["from secagg_spec.conformance.sdk.secagg_adapter import Adapter", "adapter = Adapter('x', '1')"]
+    lines += [f"adapter.hello['operations'] = {operations!r}", "adapter.run()"]
+    adapter = script(tmp_path, "\n".join(lines))
+    assert cli.main(["check", "--", sys.executable, adapter]) == 1
+    out = capsys.readouterr().out
+    assert f"FAIL  operations       {said} nothing can be asked" in out
+    assert out.splitlines()[-1] == "1 of 14 steps failed"
 
 
 # -------------------------------------------------------------------------------------------------------- command

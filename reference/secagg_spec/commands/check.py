@@ -38,6 +38,9 @@ _END_SECONDS = 2.0
 _AT_END_SECONDS = 5.0
 _SHOWN = 5
 _READ = "read a whole line, answer it, and flush standard output after each answer"
+_DECLARE = (
+    "declare the operations that the implementation has; a session needs session.new, session.step and session.free"
+)
 _ONE_LINE = "write the answer as one line of JSON, without a byte order mark, and all else to standard error"
 _NOT_JSON = "is not JSON"
 _HINTS = (
@@ -365,6 +368,9 @@ def _in_pieces(trial: Trial) -> str:
 def _operations(trial: Trial) -> str:
     checks = [check for check in map(_first_request, OPERATIONS) if check is not None]
     ready = [check for check in checks if check.runs_on(trial.caps)]
+    if not ready and all(name.startswith("session.") for name in trial.caps.operations):
+        listed = ", ".join(trial.caps.operations) or "nothing"
+        raise Failed(f"hello declares {listed}, of which nothing can be asked", _DECLARE)
     if not ready:
         raise Skipped("no request can be drawn for any declared operation")
     trial.results.clear()
