@@ -124,6 +124,11 @@ def test_a_pattern_behind_an_exclamation_mark_leaves_out_what_it_fits() -> None:
         Settings(pattern="!nothing-like-this").refuse_idle()
 
 
+@pytest.mark.parametrize("id", ["field.add/exact", "vector/seal-close-twice"])
+def test_a_whole_id_chooses_that_check_or_vector_alone(id: str) -> None:
+    assert [check.id for check in Settings(pattern=id, vectors=True).chosen()] == [id]
+
+
 def test_the_demo_leaves_out_checks_that_exist_and_its_whole_judges_all() -> None:
     options = argparse.Namespace(full=False, html=Path("demo.html"), jobs=2)
     short = conform.parsed(demo.words(options))

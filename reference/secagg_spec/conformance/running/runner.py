@@ -99,8 +99,8 @@ class Settings:
     """The extent of a run: cases per check, the seed, the selected checks, and the time limit.
 
     `pattern` is a comma-separated list of shell patterns for ids or clauses; a check is selected if one of them fits.
-    A pattern that is the whole id of a check selects only that check. One after an exclamation mark leaves out what it
-    fits.
+    A pattern that is the whole id of a check or vector selects only that one. One after an exclamation mark leaves out
+    what it fits.
 
     `vectors` says whether the test vectors are judged too, before the checks that draw cases.
 
@@ -177,8 +177,8 @@ class Settings:
 
 
 def _selects(pattern: str, check: Check) -> bool:
-    """Return whether a pattern matches an id or a clause; the whole id of a check matches only that check."""
-    if pattern in REGISTRY:
+    """Return whether a pattern matches an id or a clause; the whole id of a check or vector matches only that one."""
+    if pattern in REGISTRY or (pattern.startswith(suite.PREFIX) and pattern in suite.vector_checks()):
         return check.id == pattern
     names = (check.id, *check.clauses, *(check.operations if check.fixed else ()))
     return any(fnmatch.fnmatch(name.lower(), f"*{pattern.lower()}*") for name in names)
