@@ -232,6 +232,25 @@ def test_a_baseline_that_appeared_meanwhile_stays(tmp_path: Path, capsys: pytest
 
 
 @pytest.mark.requirement("CNF-80")
+def test_a_baseline_says_how_many_checks_were_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    adapter, baseline, gone = (tmp_path / name for name in ("adapter.py", "expectations.toml", "gone"))
+    once = f"import os, pathlib\ngone = pathlib.Path({str(gone)!r})\nif gone.exists(): raise SystemExit\n"
+    adapter.write_text(once + MASKING.replace("    return", "    gone.touch(), os._exit(1)\n    return"))
+    options = [
+        "-k",
+        "lightsecagg.mask/exact,lightsecagg.mask/result",
+        "--fuzz",
+        "2",
+        "--repro",
+        str(tmp_path / "repro"),
+    ]
+    assert cli.main(["conform", *options, "--baseline", str(baseline), "--", sys.executable, str(adapter)]) == 1
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith(f"wrote 1 failure to {baseline}")
+    assert said.endswith("; 1 check was not run: a run with this file passes only if every check is run")
+
+
+@pytest.mark.requirement("CNF-80")
 @pytest.mark.parametrize(("program", "said"), [("raise SystemExit", ""), (MASKING, "nothing failed, so ")])
 def test_nothing_is_written_where_nothing_failed(
     program: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

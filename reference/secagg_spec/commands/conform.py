@@ -118,7 +118,13 @@ def _write_baseline(reports: Sequence[TargetReport], path: Path | None) -> bool:
         print(f"secagg-spec conform: --baseline {path}: {error.strerror}", file=sys.stderr)
         return False
     said = f"wrote {counted(count, 'failure')} to {path}: give each its reason, and judge with --expect {path}"
-    print(said, file=sys.stderr)
+    left = sum(one.outcome.verdict == "not_run" for report in reports for one in report.judged)
+    more = (
+        f"; {counted(left, 'check was', 'checks were')} not run: a run with this file passes only if every check is run"
+        if left
+        else ""
+    )
+    print(f"{said}{more}", file=sys.stderr)
     return True
 
 
