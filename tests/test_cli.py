@@ -60,6 +60,23 @@ def test_simulate_tells_how_far_a_round_came_that_fails(capsys: pytest.CaptureFi
     assert out.splitlines()[-2] == said
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--users 5 --drop advertise_keys:2,3,4", "2 users advertised keys and max(t, T + 2) = 3 are needed"),
+        ("--users 5 --drop share_keys:2,3,4", "2 users shared their secrets and max(t, T + 2) = 3 are needed"),
+        (
+            "--users 12 --neighbours 4 --drop advertise_keys:1,2,3,4,5,6,7",
+            "3 users of the 5 that advertised keys have t = 3 holders among these and max(t, T + 2) = 5 are needed",
+        ),
+    ],
+)
+def test_a_round_of_secagg_that_ends_counts_those_who_sent(
+    capsys: pytest.CaptureFixture[str], options: str, said: str
+) -> None:
+    assert f"the round ends without a sum: {said}." in call(capsys, "simulate", "secagg", *options.split())[1]
+
+
 def test_users_who_drop_out_together_are_listed_or_named_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
     one_by_one = [argument for user in (1, 2) for argument in ("--drop", f"upload:{user}")]
     told = [call(capsys, "simulate", "lightsecagg", *drops) for drops in (one_by_one, ["--drop", "upload:1,2"])]

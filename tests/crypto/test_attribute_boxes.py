@@ -224,7 +224,8 @@ def test_a_ring_shows_no_secret_and_comes_back() -> None:
     for is_open in (False, True):
         assert RING.restored(EPOCH, RING.stored(), is_open).stored() == RING.stored()
     assert RING.restored(EPOCH, RING.stored(), True).secrets(EPOCH, ((PAIR, 2),), ((21, 22),)) == (KEY,)
-    for bad in (b"", RING.stored()[:-1], RING.stored() + b"\0"):
+    other = key_ring(alpha=4, beta=6).stored()
+    for bad in (b"", RING.stored()[:-1], RING.stored() + b"\0", RING.stored()[:-64] + other[-64:]):
         with pytest.raises(Malformed):
             RING.restored(EPOCH, bad, True)
 

@@ -57,7 +57,7 @@ def test_the_document_fits_its_schema() -> None:
 
 @pytest.mark.requirement("EXP-28")
 @pytest.mark.parametrize("number", [1e308, -1e308, 1.1e150, 10**400])
-@pytest.mark.parametrize("member", ["numbers", "bound", "mean", "low", "high"])
+@pytest.mark.parametrize("member", ["numbers", "bound", "mean", "low", "high", "count"])
 def test_a_number_that_no_interval_can_be_of_is_refused_in_one_line(tmp_path: Path, member: str, number: float) -> None:
     content = document()
     stated = content["statements"][0]

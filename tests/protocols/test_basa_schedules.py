@@ -220,6 +220,15 @@ def test_a_run_refuses_users_and_stamps_that_there_are_not() -> None:
         run.upload(0, vector([0, 0]), 1, 0.0)
 
 
+@pytest.mark.parametrize("rounding", [0.1, 1.0, -0.5, float("nan"), "0"])
+def test_a_run_names_a_draw_that_is_none_before_a_step_is_taken(rounding: Any) -> None:
+    run, update = run_of(TINY), vector([0, 0])
+    for play in (run.upload, run.late):
+        with pytest.raises(ParameterError, match=r"^rounding"):
+            play(0, update, 0, rounding)
+    run.upload(0, update, 0, 0.5)
+
+
 def test_a_run_does_not_go_on_with_a_server_that_takes_an_upload_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
     run, take = run_of(TINY), Network.take
 

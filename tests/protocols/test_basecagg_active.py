@@ -637,7 +637,8 @@ def test_spoiled_states_are_refused() -> None:
     semi = {name: value for name, value in stored["base"]["parameters"].items() if name != "W"}
     spoiled: tuple[dict[str, Any], ...] = (
         {}, {"base": stored["base"]}, {**stored, "signers": [0, 0, 1, 2]}, {**stored, "signers": [0, 1, 2]},
-        {**stored, "signers": [0, 1, 2, 5]}, {**stored, "signers": None}, {**stored, "base": None},
+        {**stored, "signers": [0, 1, 2, 5]}, {**stored, "signers": stored["signers"][::-1]},
+        {**stored, "signers": tuple(stored["signers"])}, {**stored, "signers": None}, {**stored, "base": None},
         {**stored, "base": {**stored["base"], "parameters": semi}},
         {**stored, "base": {**stored["base"], "entries": []}},
     )  # fmt: skip

@@ -86,6 +86,20 @@ def test_a_finding(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     }
 
 
+def test_a_round_that_ends_with_too_few_users_ends_in_its_phase(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    each = run("secagg", {"advertise_keys": [2, 3, 4]})
+    closed = {"phase": "advertise_keys", "closed": [2, 3, 4]}
+    code, out, _ = call(capsys, written(tmp_path / "trace", [*each.lines, closed]))
+    assert code == 0
+    [said] = [line for line in out.splitlines() if "incomplete" in line]
+    assert said == "  incomplete: it ends in advertise_keys: 2 users advertised keys and max(t, T + 2) = 3 are needed"
+    code, out, _ = call(capsys, written(tmp_path / "trace", [*each.lines, closed, closed]))
+    assert code == 1
+    assert "advertise_keys is closed, and the round ended in advertise_keys" in out
+
+
 def test_two_rounds_and_a_cut_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     each, (_, lines) = run("lightsecagg", {"upload": [0, 1, 2]}), lying()
     code, out, _ = call(capsys, written(tmp_path / "trace", [*each.lines, *lines]))

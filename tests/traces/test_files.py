@@ -211,6 +211,8 @@ def test_a_recorder_begins_anew_where_the_first_head_was_cut(tmp_path: Path, lef
         b'{"trace":2}\n',
         b'{"trace":1.0}\n',
         b'{"trace":true}\n',
+        b'{"trace":2,"protocol":"secagg","numbers":{"R":"42949',
+        b'{"trace":"notes","more":1',
         b'{"a":1}',
         b"\xff\x00",
         b"[1]\n",

@@ -140,11 +140,14 @@ class AttributeKeyRing(validate.Plain):
         Raises
         ------
         Malformed
-            The bytes do not encode a public key and a master key.
+            The bytes do not encode a public key and its master key.
         """
         size = len(self.public.to_bytes())
         stored = validate.octets("ring", data)
-        return AttributeKeyRing(PublicKey.from_bytes(stored[:size]), MasterKey.from_bytes(stored[size:]))
+        ring = AttributeKeyRing(PublicKey.from_bytes(stored[:size]), MasterKey.from_bytes(stored[size:]))
+        if key_ring(alpha=ring.master.alpha, beta=ring.master.beta).stored() != stored:
+            raise Malformed("the public key is not that of the master key")
+        return ring
 
     def published(self, epoch: Epoch) -> bytes:
         """Return the public key, which is the same for the whole session."""

@@ -418,7 +418,8 @@ def multi_round_plan(wish: Wish) -> Answer:
     _need(count >= 1, f"a batch of c + 2 = {T} users is larger than N = {wish.users}", "MRA-17")
     lost = odds.some(T, p)
     enough = count - odds.least_dropouts(count, lost, wish.failure)
-    reason = f"a batch of T = c + 2 = {T} users stays whole with a probability of {float(1 - lost):.1e} only"
+    whole = f"{float(1 - lost):.1e}" if 1 - lost > Fraction(1, 10**300) else "less than 1e-300"
+    reason = f"a batch of T = c + 2 = {T} users stays whole with a probability of {whole} only"
     _need(enough >= 1, reason, "MRA-18")
     K, U = count * T, enough * T
     selection = batches.Parameters(K, K, T)

@@ -27,7 +27,7 @@ MOST_LINE = 2**28
 """The most characters of a line."""
 MOST_ROUND = 2**31
 """The most characters of the lines of one round."""
-_BEGUN = b'{"trace":'
+_BEGUN = b'{"trace":%d,' % VERSION
 """How the recorder begins a head."""
 _HEAD = ("trace", "protocol", "numbers", "setup", "session", "round")
 

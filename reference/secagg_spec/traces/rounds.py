@@ -230,7 +230,7 @@ class Round:
     def _closed(self, entry: Closed) -> None:
         index = self.names.index(entry.phase)
         if index != len(self.phases) - 1 or self.over:
-            what = f"{entry.phase} is closed, and the round is at {self.now}"
+            what = f"{entry.phase} is closed, and the round {'ended in' if self.over else 'is at'} {self.now}"
             raise self._found(entry, SERVER, "TRC-07", (), errors.WrongPhase(what))
         phase = self.phases[-1]
         for user in entry.missing:
@@ -247,7 +247,8 @@ class Round:
     @property
     def now(self) -> str:
         """The phase in which the round is."""
-        return "its end" if self.over else self.phases[-1].name
+        last = self.phases[-1]
+        return "its end" if self.over and last.refused is None else last.name
 
     # ----------------------------------------------------------------------------------------- messages
 

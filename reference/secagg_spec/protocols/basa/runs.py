@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.boxes import KeyRing, PositionKeys
@@ -23,6 +25,7 @@ from secagg_spec.protocols.basa.cores import Parameters
 from secagg_spec.protocols.basa.round import table_of
 from secagg_spec.protocols.basa.server import Entry, Recovered, ServerState, server_start
 from secagg_spec.protocols.basa.user import user_start, user_trained
+from secagg_spec.protocols.buffers import check_rounding
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,11 @@ class Run:
         return self.network.transcript
 
     def upload(self, user: int, update: UintArray, stamp: int, rounding: float) -> None:
-        """Let a user get an offer for the position, fetch its key and upload; the upload is taken and settled."""
+        """Let a user get an offer for the position, fetch its key and upload; the upload is taken and settled.
+
+        `rounding` is a multiple of 2**-53 in ``[0, 1)``; any other is refused with `OutOfRange` before a step is taken.
+        """
+        check_rounding("rounding", np.array([rounding]), 1)
         self._offer(user, update, stamp)
         self._key(user)
         self._step("upload", user, rounding=rounding)
@@ -173,7 +180,11 @@ class Run:
         self.network.waiting.clear()
 
     def late(self, user: int, update: UintArray, stamp: int, rounding: float) -> None:
-        """Let a user upload after its offer has expired: the server refuses, and the run goes on."""
+        """Let a user upload after its offer has expired: the server refuses, and the run goes on.
+
+        `rounding` is as in `upload`.
+        """
+        check_rounding("rounding", np.array([rounding]), 1)
         self._offer(user, update, stamp)
         self._key(user)
         self._step("upload", user, rounding=rounding)

@@ -323,7 +323,11 @@ def restore(data: Mapping[str, Any], roster: lightsecagg_active.PublicKeys) -> S
     signers = validate.users("signers", data["signers"], parameters.N)
     if signers and (not base.entries or len(signers) < parameters.W):
         raise errors.ParameterError("signers", list(signers), "none, or W of them while the server recovers")
-    return ServerState(base, _roster(parameters, roster), signers)
+    if list(signers) != sorted(signers):
+        raise errors.ParameterError("signers", list(signers), "ascending, as `store` writes them")
+    state = ServerState(base, _roster(parameters, roster), signers)
+    validate.stored(data, store(state))
+    return state
 
 
 # ------------------------------------------------------------------------------------------------- whole runs

@@ -913,14 +913,17 @@ def _neighbour_keys(state: ServerState, user: int, keys: Mapping[int, KeyPair]) 
 
 def _core(state: ServerState, users: Collection[int], what: str) -> tuple[int, ...]:
     """Return the largest set of users in which each has t holders; refuse the set if it is too small (SAG-18)."""
-    return _enough(state, state.round.graph.core(users, state.round.parameters.t), what)
+    t = state.round.parameters.t
+    _enough(state, users, what)
+    core = state.round.graph.core(users, t)
+    _enough(state, core, f"of the {len(users)} that {what} have t = {t} holders among these")
+    return core
 
 
-def _enough(state: ServerState, users: tuple[int, ...], what: str) -> tuple[int, ...]:
+def _enough(state: ServerState, users: Collection[int], what: str) -> None:
     enough = state.round.parameters.enough
     if len(users) < enough:
         raise errors.TooFewSurvivors(f"{len(users)} users {what} and max(t, T + 2) = {enough} are needed")
-    return users
 
 
 def _recoverable(state: ServerState, present: Collection[int], what: str) -> None:
