@@ -91,6 +91,11 @@ def test_a_hello_is_understood() -> None:
             "allows no parameter set of 'mds.encode' .MDS-01.",
         ),
         ({"operations": {"secagg.user": {"parameter_sets": [{"N": 5}]}}}, "has no parameter_sets"),
+        *(
+            ({"operations": {name: {"parameter_sets": [{}]}}}, "'[a-z.]*' has no parameter_sets: a set has N or n, and")
+            for name in ("lightsecagg.mask", "field.add", "quantizer.quantize", "shamir.reconstruct")
+        ),
+        ({"operations": {"field.add": {"raw": ["value"], "composed": False}}}, "'field.add' is false beside 'raw'"),
         ({"operations": {"secagg.server": {"ranges": {"N": {"min": 5}}}}}, "no ranged parameter"),
     ],
 )

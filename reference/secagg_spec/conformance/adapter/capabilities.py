@@ -283,12 +283,7 @@ def _check_operation(name: str, declaration: Any, policies: Mapping[str, Any]) -
         raise AdapterUnusable(f"hello: {name!r} has the unknown member {sorted(unknown)[0]!r}")
     if "randomness" in declaration:
         _grade(declaration["randomness"])
-    if type(declaration.get("composed", False)) is not bool:
-        raise AdapterUnusable(f"hello: 'composed' of {name!r} is {declaration['composed']!r}; it must be true or false")
-    listed = declaration.get("raw", [])
-    if not isinstance(listed, list) or not all(isinstance(one, str) and one in rawable(name) for one in listed):
-        known = ", ".join(rawable(name)) or "none of its members"
-        raise AdapterUnusable(f"hello: 'raw' of {name!r} is {listed!r}; it is a list, of {known}")
+    _check_composed(name, declaration)
     if own:
         _check_parties(name, declaration.get("parties"))
     _check_sets(name, declaration)
@@ -305,6 +300,18 @@ def _check_operation(name: str, declaration: Any, policies: Mapping[str, Any]) -
         _parse_range(parameter, declared)
 
 
+def _check_composed(name: str, declaration: Mapping[str, Any]) -> None:
+    """Refuse what an operation says of repairs unless it has the right types, lists members of it, and agrees."""
+    if type(declaration.get("composed", False)) is not bool:
+        raise AdapterUnusable(f"hello: 'composed' of {name!r} is {declaration['composed']!r}; it must be true or false")
+    listed = declaration.get("raw", [])
+    if not isinstance(listed, list) or not all(isinstance(one, str) and one in rawable(name) for one in listed):
+        known = ", ".join(rawable(name)) or "none of its members"
+        raise AdapterUnusable(f"hello: 'raw' of {name!r} is {listed!r}; it is a list, of {known}")
+    if listed and not declaration.get("composed", True):
+        raise AdapterUnusable(f"hello: 'composed' of {name!r} is false beside 'raw', which says that it is composed")
+
+
 def _check_parties(name: str, parties: Any) -> None:
     """Refuse parties that are not a list of party names of the protocol."""
     known = isinstance(parties, list) and all(isinstance(party, str) and party in PARTIES for party in parties)
@@ -316,11 +323,11 @@ def _check_sets(name: str, declaration: Mapping[str, Any]) -> None:
     """Refuse parameter sets unless they are a list of objects with the operation's numbers, allowed by the text."""
     if "parameter_sets" not in declaration:
         return
-    if not ranged(name):
-        raise AdapterUnusable(f"hello: {name!r} has no parameter_sets")
     sets = declaration["parameter_sets"]
-    members = set(SET_MEMBERS).intersection(ranged(name))
-    wanted = members if members & {"N", "n"} else set()
+    wanted = set(SET_MEMBERS).intersection(ranged(name))
+    if not wanted & {"N", "n"}:
+        lacks = "a set has N or n, and this operation has neither; other numbers have ranges"
+        raise AdapterUnusable(f"hello: {name!r} has no parameter_sets: {lacks}")
     if isinstance(sets, list) and len(sets) > MOST_VALUES:
         raise AdapterUnusable(f"hello: parameter_sets of {name!r} has more than {MOST_VALUES} entries")
     if not isinstance(sets, list) or not sets:
