@@ -54,6 +54,8 @@ def explained(capsys: pytest.CaptureFixture[str], id: str) -> str:
         ("all-of-nothing", ["killed by the test tests/ledger/test_methods.py::", "power --search -k all-of-nothing"]),
         ("below_threshold", ["reject code", "Too few users are left", "LSA-09"]),
         ("inconsistent", ["verdict", "depends on what came before"]),
+        ("not run", ["verdict", "the kit gave up before"]),
+        ("not_run", ["verdict", "the kit gave up before"]),
         ("BAS-EQ6", ["claim", "conditional", "claims BAS-EQ6 --verify"]),
         ("shamir.share", ["operation", "coefficients"]),
         ("CNF-47", ["clause", "spec/conformance.md#8-the-commands-beside"]),

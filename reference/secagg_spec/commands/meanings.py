@@ -238,9 +238,10 @@ def _code(name: str) -> Lines | None:
 
 
 def _verdict(name: str) -> Lines | None:
-    if name not in verdicts():
+    when = verdicts().get(name) or verdicts().get(name.replace("_", " "))
+    if when is None:
         return None
-    return iter([("when", verdicts()[name]), ("is in", "spec/adapter.md, section 6")])
+    return iter([("when", when), ("is in", "spec/adapter.md, section 6")])
 
 
 def _claim(name: str) -> Lines | None:
