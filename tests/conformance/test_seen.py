@@ -433,6 +433,15 @@ def test_checks_with_fewer_cases_than_asked_for_are_named_with_the_reason(
     assert "fewer than" not in capsys.readouterr().out
 
 
+def test_a_list_of_checks_that_were_not_run_is_called_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written = tmp_path / "r.html"
+    assert conform(tmp_path, "none", "-k", "field.add/exact", "--budget", "0.000001", "--html", str(written)) == 3
+    said = capsys.readouterr().out
+    assert "\nadapter: NOT RUN\nNOT RUN  field.add/exact\n" in said
+    assert "\n1 implementation judged, 1 check not run (" in said
+    assert ">adapter: 1 check not run</h2>" in written.read_text()
+
+
 # ------------------------------------------------------------------------------------------------ terminal and page
 
 

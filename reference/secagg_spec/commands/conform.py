@@ -232,7 +232,7 @@ def _pieces(reports: Sequence[TargetReport], settings: Settings) -> Iterator[str
         blocks = [reporting.failures(report, expected=is_expected) for report in reports]
         for report, block in zip(reports, blocks, strict=True):
             if block:
-                kind = "expected failures" if is_expected else "FAILURES"
+                kind = "expected failures" if is_expected else "FAILURES" if report.failed else "NOT RUN"
                 yield f"\n{report.name}: {kind}\n{block}"
     for report in reports:
         if by_chance := reporting.chances(report):

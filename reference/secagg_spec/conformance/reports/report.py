@@ -133,7 +133,9 @@ def conclusion(reports: Sequence[TargetReport]) -> str:
     found = ", ".join(part for part in wrong if part)
     if not wrong[0] and judged:
         known = known_failures(sum(report.count(EXPECTED) for report in judged))
-        found = ", ".join(part for part in [known or "no unexpected failure", found] if part)
+        verdicts = {entry.outcome.verdict for report in judged for entry in report.judged}
+        green = "no unexpected failure" if verdicts - {"unsupported", "not_run"} else ""
+        found = ", ".join(part for part in [known or green, found] if part)
     return f"{head} judged, {found}" if found else f"{head} judged"
 
 
