@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.connection import DirectConnection
 from secagg_spec.conformance.checks import REGISTRY
-from secagg_spec.conformance.reports import report
+from secagg_spec.conformance.reports import brief, document, page, report, summaries
 from secagg_spec.conformance.running import runner
 from secagg_spec.conformance.running.expectations import Judged
 from secagg_spec.conformance.running.runner import Outcome, Settings, begin, run
@@ -20,6 +20,8 @@ from secagg_spec.conformance.targets.reference import adapter as reference
 
 CAPS = begin(DirectConnection(reference.build().answer))
 SOME = [check for check in Settings(pattern="field.*").chosen() if check.runs_on(CAPS)]
+CUT, SET = "whose share of --budget was spent", "with a set number of cases, which suffices"
+NO_MORE = "with no more cases that differ and can be judged"
 FIELD = ("field.add", "field.subtract", "field.multiply")
 
 
@@ -72,7 +74,30 @@ def test_a_slow_operation_takes_no_time_from_the_others(name: str, clock: Clock)
     assert cut & {id for id in found if name in REGISTRY[id].operations}, "not all of them can be through"
     assert all(outcome.cases >= 1 for outcome in found.values())
     target = report.TargetReport("slow", judged=[Judged(outcome, None) for outcome in found.values()])
-    assert "whose share of --budget was spent" in report.fewer(target, 40)
+    body = document.document([target], Settings(cases=40, budget=6.0))
+    said = {check["check"] for check in body["targets"][0]["checks"] if check["fewer"] == CUT}
+    assert said == cut
+
+
+@pytest.mark.requirement("CNF-75", "CNF-93")
+@pytest.mark.parametrize("cases", [100, 40])
+@pytest.mark.parametrize("budget", [6.0, None])
+def test_each_form_of_a_report_says_how_many_checks_had_fewer_cases_and_why(cases: int, budget: float | None) -> None:
+    """In a usual run nobody asked for a number of cases."""
+    drawn = {"field.add/exact": 1, "field.subtract/exact": 7, "field.multiply/exact": cases, "field.add/size": 1}
+    found = [
+        Judged(Outcome(REGISTRY[id], "pass", cases=many, short=bool(budget) and id == "field.add/exact"))
+        for id, many in drawn.items()
+    ]
+    both = [report.TargetReport(name, CAPS, found) for name in ("one", "other")]
+    body = document.document(both, Settings(cases=cases, budget=budget))
+    forms = [page.html(body), summaries.markdown(body).replace("\\", ""), brief.summary(body, width=300)]
+    assert ["ewer than" in form for form in forms] == [cases == 40 or budget is not None] * 3
+    if budget:
+        named = f"1 check {CUT}: field.add/exact (1); 1 check {SET}: field.add/size (1); 1 check {NO_MORE}: field.sub"
+        assert f"fewer than {cases} cases: {named}" in forms[0]
+        counts = f"ewer than {cases} cases: 2 checks {CUT}; 2 checks {SET}; 2 checks {NO_MORE}"
+        assert [counts in form for form in forms[1:]] == [True] * 2
 
 
 @pytest.mark.requirement("CNF-84")

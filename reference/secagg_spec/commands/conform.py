@@ -15,7 +15,7 @@ from pathlib import Path
 
 from secagg_spec import resources
 from secagg_spec.commands import opening, options
-from secagg_spec.commands.conform_options import CASES, FILES, add_parser
+from secagg_spec.commands.conform_options import FILES, add_parser
 from secagg_spec.conformance.adapter import values
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.connection import ProcessConnection
@@ -241,8 +241,10 @@ def _pieces(reports: Sequence[TargetReport], settings: Settings) -> Iterator[str
     for report in reports:
         yield from (f"STALE    {line}" for line in report.stale)
         yield reporting.summary(report)
-        if (settings.cases != CASES or settings.budget) and (few := reporting.fewer(report, settings.cases)):
-            yield few
+        outcomes = (judged.outcome for judged in report.judged)
+        passed = ((one.check.id, one.cases, reporting.why_fewer(one, settings)) for one in outcomes)
+        if few := reporting.fewer(settings.cases, passed):
+            yield f"  {few}"
     counts = " (the table counts clauses, the lines above count checks)" if judged else ""
     yield f"\n{reporting.conclusion(reports)}{counts}"
 

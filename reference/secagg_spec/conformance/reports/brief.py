@@ -18,7 +18,7 @@ WORST = 5
 """The findings that it names (CNF-94)."""
 _OF_ONE = 2
 """How many of them may be of one implementation while others have more."""
-ROWS = 12
+ROWS = 9
 """The implementations that it shows; the report has them all."""
 KINDS = {"leaked": "leak", "wrong_value": "sum", "accepted_invalid": "input", **dict.fromkeys(BROKEN, "crash")}
 """The word for each verdict of a failure; the verdicts that are not here are "other"."""
@@ -41,7 +41,8 @@ def plain(text: str, style: str) -> str:
 def summary(document: Mapping[str, Any], paint: Paint = plain, width: int = WIDTH) -> str:
     """Return the summary of a report (`conformance.reports.document`), in at most `MOST` lines of at most `width`."""
     content = page_content.page(document)
-    lines = [*_settings(content["header"]["settings"], width), "", *_table(content, paint, width)]
+    lines = [*_settings(content["header"]["settings"], width)]
+    lines += [*textwrap.wrap(content["fewer"], width, break_on_hyphens=False), "", *_table(content, paint, width)]
     worst = _worst(content["judged"])
     if worst:
         lines += ["", paint(f"The worst {len(worst)} findings" if worst[1:] else "The finding", "strong")]

@@ -13,7 +13,14 @@ from secagg_spec import __version__, resources, schemas
 from secagg_spec.conformance.adapter import files
 from secagg_spec.conformance.adapter.plain import KEPT, MESSAGE, Room, clip, fit_for_json
 from secagg_spec.conformance.reports.findings import Finding, findings
-from secagg_spec.conformance.reports.report import TargetReport, asked_and_answered, clause_cells, suspicions, words
+from secagg_spec.conformance.reports.report import (
+    TargetReport,
+    asked_and_answered,
+    clause_cells,
+    suspicions,
+    why_fewer,
+    words,
+)
 from secagg_spec.conformance.running import suite
 from secagg_spec.conformance.running.expectations import Judged
 from secagg_spec.conformance.running.runner import Failure, Settings
@@ -38,7 +45,7 @@ def document(reports: Sequence[TargetReport], settings: Settings, *, complete: b
     body = {
         "schema": SCHEMA,
         "header": header(settings),
-        "targets": [_target(report) for report in reports],
+        "targets": [_target(report, settings) for report in reports],
         "timing": {report.name: _times(report) for report in reports},
     }
     return {**body, "footer": {**counts(body), "digest": digest(body)}} if complete else body
@@ -63,7 +70,7 @@ def _times(report: TargetReport) -> dict[str, float]:
     return {judged.outcome.check.id: round(judged.outcome.seconds, 3) for judged in report.judged}
 
 
-def _target(report: TargetReport) -> dict[str, Any]:
+def _target(report: TargetReport, settings: Settings) -> dict[str, Any]:
     about = report.caps and {
         "name": clip(report.caps.name, MESSAGE),
         "version": clip(report.caps.version, MESSAGE),
@@ -84,7 +91,7 @@ def _target(report: TargetReport) -> dict[str, Any]:
         "power": report.power and report.power.as_json(),
         "clauses": {clause: words(mark) for clause, mark in clause_cells(report).items()},
         "findings": [_finding(finding) for finding in findings(report.judged)],
-        "checks": [_check(report, judged) for judged in report.judged],
+        "checks": [_check(report, judged, settings) for judged in report.judged],
     }
 
 
@@ -94,7 +101,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
     return {"kind": finding.kind, "message": message, "checks": [outcome.check.id for outcome in outcomes]}
 
 
-def _check(report: TargetReport, judged: Judged) -> dict[str, Any]:
+def _check(report: TargetReport, judged: Judged, settings: Settings) -> dict[str, Any]:
     outcome = judged.outcome
     return {
         "check": outcome.check.id,
@@ -106,6 +113,7 @@ def _check(report: TargetReport, judged: Judged) -> dict[str, Any]:
         "reason_checked": not outcome.reason_unchecked,
         "expected_failure": judged.expected.reason if judged.expected else None,
         "cases": outcome.cases,
+        "fewer": why_fewer(outcome, settings) or None,
         "inexpressible": outcome.inexpressible,
         "failure": outcome.failure and _failure(outcome.check.id, outcome.failure, report),
     }

@@ -1,13 +1,13 @@
 """The content of a report page, as plain data for its template."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from secagg_spec import resources
 from secagg_spec.conformance.adapter.plain import shown
 from secagg_spec.conformance.reports.page_difference import window
-from secagg_spec.conformance.reports.report import in_words, known_failures, plain_sentence
+from secagg_spec.conformance.reports.report import fewer, in_words, known_failures, plain_sentence
 from secagg_spec.conformance.running import chart
 from secagg_spec.conformance.running.runner import BROKEN
 from secagg_spec.conformance.running.suite import PREFIX
@@ -43,6 +43,7 @@ def page(document: Mapping[str, Any]) -> dict[str, Any]:
         "header": document["header"],
         "footer": document.get("footer"),
         "targets": targets,
+        "fewer": _fewer(document, targets, named=False).capitalize(),
         "judged": judged,
         "groups": list(_groups([target["cells"] for target in judged])),
         "marks": [mark for name, mark in MARKS.items() if name != "not offered"],
@@ -84,6 +85,7 @@ def _target(number: int, target: Mapping[str, Any], document: Mapping[str, Any])
         "passed": counts["pass"] + counts["pass by relation"],
         "vectors": sum(check["check"].startswith(PREFIX) and check["mark"].style == "passes" for check in checks),
         "cases": sum(check["cases"] for check in checks),
+        "fewer": _fewer(document, [target], named=True),
         "unchecked": sum(check["verdict"] == "pass" and not check["reason_checked"] for check in checks),
         "findings": findings,
         "failures": sum(len(found["alike"]) for found in findings),
@@ -91,6 +93,12 @@ def _target(number: int, target: Mapping[str, Any], document: Mapping[str, Any])
         "by_clause": _by_clause(checks),
         "seconds": round(sum(document["timing"].get(target["target"], {}).values())),
     }
+
+
+def _fewer(document: Mapping[str, Any], targets: Iterable[Mapping[str, Any]], *, named: bool) -> str:
+    """Return what `fewer` says of the checks of some targets."""
+    checks = ((one["check"], one["cases"], one.get("fewer") or "") for target in targets for one in target["checks"])
+    return fewer(document["header"]["settings"]["cases"], checks, named=named)
 
 
 def _cell(words: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from secagg_spec.conformance.reports.findings import Finding, findings
 from secagg_spec.conformance.running import chart, suite
 from secagg_spec.conformance.running import repros as replay
 from secagg_spec.conformance.running.expectations import Judged
-from secagg_spec.conformance.running.runner import BROKEN, Failure
+from secagg_spec.conformance.running.runner import BROKEN, Failure, Outcome, Settings
 from secagg_spec.conformance.sdk.secagg_adapter import form, members
 from secagg_spec.conformance.vectors.base import only
 
@@ -254,22 +254,40 @@ def chances(report: TargetReport) -> str:
     return "\n".join(f"  {outcome.check.id:<34} {shown(outcome.note)}" for outcome in passed)
 
 
-def fewer(report: TargetReport, cases: int) -> str:
-    """Name the passing checks that drew fewer cases than requested, and why (CNF-75); empty if there are none."""
-    passed = [judged.outcome for judged in report.judged if judged.outcome.verdict == "pass"]
-    short = [outcome for outcome in passed if not outcome.check.fixed and outcome.cases < cases]
-    cut = [outcome for outcome in short if outcome.short]
-    whole = [outcome for outcome in short if outcome.cases >= (outcome.check.examples or cases) and outcome not in cut]
+def why_fewer(outcome: Outcome, settings: Settings) -> str:
+    """Return why a passing check had fewer cases than were asked for; empty if it did not, or if nobody asked.
+
+    A run asks for a number of cases where that is not the usual one, and where it has a budget.
+    """
+    asked = settings.cases != Settings.cases or settings.budget
+    if not asked or outcome.verdict != "pass" or outcome.check.fixed or outcome.cases >= settings.cases:
+        return ""
+    if outcome.short:
+        return "whose share of --budget was spent"
+    whole = outcome.cases >= (outcome.check.examples or settings.cases)
+    return "with a set number of cases, which suffices" if whole else "with no more cases that differ and can be judged"
+
+
+def fewer(cases: int, checks: Iterable[tuple[str, int, str]], *, named: bool = True) -> str:
+    """Say how many checks passed with fewer cases than were asked for, and why (CNF-75); empty if none did.
+
+    Parameters
+    ----------
+    cases : int
+        The number that was asked for.
+    checks : iterable of (str, int, str)
+        The id of each check, its cases, and why they are fewer (`why_fewer`); empty if they are not.
+    named : bool
+        Whether checks are named, with their cases.
+    """
+    found: dict[str, list[str]] = {}
+    for check, number, why in checks:
+        if why:
+            found.setdefault(why, []).append(f"{check} ({number})")
     parts = [
-        f"{counted(len(few), 'check')} {why}: {listed([f'{one.check.id} ({one.cases})' for one in few])}"
-        for few, why in (
-            ([one for one in short if one not in whole + cut], "with no more cases that differ and can be judged"),
-            (cut, "whose share of --budget was spent"),
-            (whole, "with a set number of cases, which suffices"),
-        )
-        if few
+        f"{counted(len(few), 'check')} {why}{f': {listed(few)}' if named else ''}" for why, few in sorted(found.items())
     ]
-    return f"  fewer than {cases:,} cases: {'; '.join(parts)}" if parts else ""
+    return f"fewer than {cases:,} cases: {'; '.join(parts)}" if parts else ""
 
 
 def listed(names: Sequence[str], most: int = _LISTED) -> str:

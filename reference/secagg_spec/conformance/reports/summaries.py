@@ -30,6 +30,8 @@ def _table(content: Mapping[str, Any]) -> Iterator[str]:
     end = f"digest `{footer['digest'][:16]}`" if footer else "**ended before it was complete**"
     settings = header["settings"]
     yield f"Kit {_text(header['kit'])}, seed {settings['seed']}, {settings['cases']} cases a check, {end}."
+    if content["fewer"]:
+        yield f"\n{_text(content['fewer'])}."
 
 
 def _row(target: Mapping[str, Any]) -> str:
