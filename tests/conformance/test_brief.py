@@ -17,7 +17,7 @@ from secagg_spec.commands import conform, demo
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.reports import brief, document
 from secagg_spec.conformance.reports.report import TargetReport
-from secagg_spec.conformance.running.expectations import VERDICTS, Judged
+from secagg_spec.conformance.running.expectations import NO_REASON, VERDICTS, Judged
 from secagg_spec.conformance.running.runner import Failure, Outcome, PatternError, Settings
 from tests.conformance.test_findings import CAPS, failed
 
@@ -112,6 +112,60 @@ def test_a_reason_that_several_findings_share_is_told_once() -> None:
         ["leak", "lib0"],
         ["crash", "lib2"],
     ]
+
+
+@pytest.mark.requirement("CNF-94")
+def test_the_reason_of_a_baseline_is_none() -> None:
+    data = body([dict.fromkeys(IDS[:4], ("error", known)) for known in (False, True)])
+    new, known = data["targets"]
+    assert len(known["findings"]) > 1
+    for check in known["checks"]:
+        check["expected_failure"] = NO_REASON
+    named = [
+        [line.split()[:1] + line.split()[3:] for line in told.splitlines() if re.match(r"crash +lib", line)]
+        for told in (brief.summary({**data, "targets": [one]}) for one in (new, known))
+    ]
+    assert len(named[0]) == len(known["findings"])
+    assert [one[-1] for one in named[0]] == [one[-1] for one in named[1]]
+
+
+@pytest.mark.requirement("CNF-93")
+@pytest.mark.parametrize(
+    ("stale", "said"),
+    [
+        (0, []),
+        (1, ["stale expectation: 0"]),
+        (2, ["stale expectation: 0", "stale expectation: 1"]),
+        (3, ["stale expectation: 0", "and 2 more stale expectations, in the report"]),
+    ],
+)
+def test_the_number_of_stale_expectations_is_said(stale: int, said: list[str]) -> None:
+    data = body([{IDS[0]: ("pass", False)}])
+    data["targets"][0]["stale"] = [str(at) for at in range(stale)]
+    lines = brief.summary(data).splitlines()
+    assert [line for line in lines if "stale expectation" in line] == said
+    verdict = f"{stale} expectation{'s are' if stale > 1 else ' is'} stale" if stale else "no unexpected failure"
+    assert lines[-1] == f"1 implementation judged, none with failures: {verdict}."
+
+
+@pytest.mark.requirement("CNF-93")
+def test_a_summary_of_all_that_there_is_to_say_has_forty_lines() -> None:
+    verdicts = ["leaked", "wrong_value", "accepted_invalid", "error", "rejected_valid", "not_run"]
+    data = body(
+        [dict(zip(IDS, [(one, False) for one in verdicts], strict=False))] * 20,
+        budget=1.0,
+        vectors=False,
+        pattern=",".join(f"{sign}{id}" for sign in ("", "!") for id in IDS[:20]),
+    )
+    gone = {**data["targets"][0], "implementation": None, "absent": "not here " * 30}
+    reasons = ["whose share of --budget was spent", "with a set number of cases, which suffices"]
+    for at, why in enumerate([*reasons, "with no more cases that differ and can be judged"]):
+        data["targets"][at]["checks"][0]["fewer"] = why
+    data["targets"][0]["stale"] = ["x"] * 3
+    data["targets"] += [{**gone, "target": f"gone{at}"} for at in range(3)]
+    lines = brief.summary(data).splitlines()
+    assert len(lines) == brief.MOST
+    assert max(map(len, lines)) <= 80
 
 
 def test_a_pattern_behind_an_exclamation_mark_leaves_out_what_it_fits() -> None:

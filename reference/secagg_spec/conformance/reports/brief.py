@@ -8,7 +8,7 @@ from typing import Any
 
 from secagg_spec.conformance.adapter.plain import clip, counted, shown
 from secagg_spec.conformance.reports import page_content
-from secagg_spec.conformance.running.expectations import VERDICTS
+from secagg_spec.conformance.running.expectations import NO_REASON, VERDICTS
 from secagg_spec.conformance.running.runner import BROKEN
 from secagg_spec.terminal import WIDTH
 
@@ -47,7 +47,7 @@ def summary(document: Mapping[str, Any], paint: Paint = plain, width: int = WIDT
     if worst:
         lines += ["", paint(f"The worst {len(worst)} findings" if worst[1:] else "The finding", "strong")]
         lines += [_line(target, finding, paint, width) for target, finding in worst]
-    lines += [clip(f"stale expectation: {shown(one)}", width) for one in _stale(content)]
+    lines += [clip(line, width) for line in _stale(content)]
     return "\n".join([*lines, "", _conclusion(content, paint)])
 
 
@@ -155,14 +155,17 @@ def _line(target: Mapping[str, Any], finding: Mapping[str, Any], paint: Paint, w
 
 
 def _reason(finding: Mapping[str, Any]) -> str:
-    """Return why a finding fails: the known reason up to its first colon, or the message."""
+    """Return why a finding fails: the known reason up to its first colon, or the message where there is none yet."""
     known = finding["alike"][0]["expected_failure"]
-    said: str = known.partition(": ")[0] if known else finding["message"]
+    said: str = known.partition(": ")[0] if known and known != NO_REASON else finding["message"]
     return said
 
 
 def _stale(content: Mapping[str, Any]) -> list[str]:
-    return [line for target in content["targets"] for line in target["stale"]][:_OF_ONE]
+    """Return a line for each stale expectation; of more than two the first, and how many more there are."""
+    found = [f"stale expectation: {shown(line)}" for target in content["targets"] for line in target["stale"]]
+    more = len(found) - 1
+    return [found[0], f"and {counted(more, 'more stale expectation')}, in the report"] if more >= _OF_ONE else found
 
 
 def _conclusion(content: Mapping[str, Any], paint: Paint) -> str:

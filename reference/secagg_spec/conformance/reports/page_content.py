@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from secagg_spec import resources
-from secagg_spec.conformance.adapter.plain import shown
+from secagg_spec.conformance.adapter.plain import counted, shown
 from secagg_spec.conformance.reports.page_difference import window
 from secagg_spec.conformance.reports.report import fewer, in_words, known_failures, plain_sentence
 from secagg_spec.conformance.running import chart
@@ -61,8 +61,8 @@ def _verdict(targets: Sequence[Mapping[str, Any]], document: Mapping[str, Any]) 
     failed = sum(target["failed"] for target in targets)
     if failed:
         return "fails", f"{failed} unexpected failure{'s' if failed > 1 else ''}"
-    if any(target["stale"] for target in targets):
-        return "fails", "An expectation is stale"
+    if stale := sum(len(target["stale"]) for target in targets):
+        return "fails", counted(stale, "expectation is stale", "expectations are stale")
     if any(target["counts"]["not run"] for target in targets):
         return "unknown", "Some checks were not run"
     known = known_failures(sum(target["counts"]["fails as expected"] for target in targets))

@@ -230,7 +230,7 @@ def summary(report: TargetReport) -> str:
     ]
     unsaid = sum(judged.outcome.inexpressible for judged in report.judged)
     parts += [f"{counted(unsaid, 'case')} cannot be expressed"] if unsaid else []
-    parts += [f"{len(report.stale)} stale expectations"] if report.stale else []
+    parts += [counted(len(report.stale), "stale expectation")] if report.stale else []
     parts += [f"{report.count(NOT_RUN)} not run"] if report.count(NOT_RUN) else []
     cases = sum(judged.outcome.cases for judged in report.judged)
     power = f"\n  mutation score: with what it declares, {report.power}" if report.power else ""

@@ -29,6 +29,8 @@ _KEYS = {"target", "checks", "verdict", "message", "reason"}
 _REQUIRED = _KEYS - {"message"}
 VERDICTS = ("leaked", "wrong_value", "accepted_invalid", "rejected_valid", "wrong_reason", *BROKEN, "inconsistent")
 """The verdicts of failures, the gravest first (CNF-82)."""
+NO_REASON = "not looked at yet"
+"""The reason of an entry that a run wrote, until somebody gives it one."""
 RARE = "pass"
 """Beside a failure, it says that the check may also pass."""
 
@@ -157,7 +159,7 @@ def written(failed: Mapping[str, Sequence[Judged]]) -> str:
     lines = ["# What failed when this file was written. Give each entry its reason: why it fails, and who mends it."]
     for target, outcomes in failed.items():
         for found in outcomes:
-            outcome, reason = found.outcome, found.expected.reason if found.expected else "not looked at yet"
+            outcome, reason = found.outcome, found.expected.reason if found.expected else NO_REASON
             assert outcome.failure is not None, "only failures are expected"
             entry = {"target": target, "checks": outcome.check.id, "verdict": outcome.verdict, "reason": reason}
             lines += ["", f"# {shown(outcome.failure.message, 160)}", "[[expect]]"]
