@@ -814,6 +814,7 @@ CORES = {
     "check_ascending",
     "draw_randomness",
     "usable_words",
+    "words_for",
     "integers_below",
     "class_labels",
     "elements_of",

@@ -188,7 +188,13 @@ def test_every_make_target_installs_the_package_before_it_runs_python() -> None:
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 @pytest.mark.parametrize(("full", "options"), [("1", " --full"), ("0", ""), ("no", ""), ("", "")])
 def test_the_full_demo_is_run_for_1_alone(full: str, options: str) -> None:
-    said = subprocess.run(["make", "-n", "demo", f"FULL={full}"], cwd=ROOT, capture_output=True, text=True, check=True)
+    said = subprocess.run(
+        ["make", "-n", "--no-print-directory", "demo", f"FULL={full}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert said.stdout.splitlines()[-1].rstrip() == f".venv/bin/secagg-spec demo{options}"
 
 

@@ -165,15 +165,7 @@ class Ring:
                 )
 
     def check_words(self) -> None:
-        """Refuse a ring whose elements are no words of 32 bits.
-
-        Raises
-        ------
-        ParameterError
-            The modulus is above 2**32.
-        """
-        if self.modulus > MAX_MODULUS:
-            raise ParameterError("modulus", self.modulus, f"at most 2**32 = {MAX_MODULUS}: elements are 32-bit words")
+        """Refuse a ring whose elements are no words of 32 bits: `wide.WideRing`."""
 
     def zeros(self, d: int) -> UintArray:
         """Return d elements that are 0."""

@@ -132,7 +132,7 @@ def decode(plan: Plan, total: UintArray, count: int) -> tuple[list[RealArray], i
     ProtocolError
         The last element is not a sum of so many weights (FLW-12).
     """
-    validate.integer("count", count, 1)
+    count = validate.integer("count", count, 1)
     weight = int(plan.ring.check("total", total, (plan.d,))[-1])
     if not count <= weight <= count * plan.most:
         raise ProtocolError(f"the sum of {count} weights in [1, {plan.most}] is said to be {weight}")
