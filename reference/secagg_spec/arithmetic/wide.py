@@ -60,8 +60,6 @@ class WideRing(Ring):
             Always: its elements are no words of 32 bits.
         """
         raise ParameterError("modulus", self.modulus, f"at most 2**32 = {MAX_MODULUS}, that of a Ring of 32-bit words")
-            "modulus", self.modulus, f"that of a Ring, at most 2**32 = {MAX_MODULUS}, for 32-bit words"
-        )
 
     def sum(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return the sum of the rows of an (n, d) array, n >= 0: d elements (MOD-03)."""
