@@ -23,7 +23,7 @@ from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import DirectConnection, ProcessConnection
 from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, Request
 from secagg_spec.conformance.checks import REGISTRY
-from secagg_spec.conformance.checks.base import Caller, Check, CheckFailed
+from secagg_spec.conformance.checks.base import Caller, Check, CheckFailed, Declined
 from secagg_spec.conformance.reports.report import write_repro
 from secagg_spec.conformance.running.drawing import SHARED
 from secagg_spec.conformance.running.runner import Failure, Outcome, Settings, first_failure, run, run_check
@@ -200,6 +200,20 @@ def test_each_case_is_drawn_anew() -> None:
     assert len(cases) == len(set(cases)) == 60
     for one, other in combinations(cases, 2):
         assert sum(mine == yours != 0 for mine, yours in zip(one, other, strict=True)) < 4
+
+
+@pytest.mark.requirement("CNF-01")
+@pytest.mark.parametrize(("least", "verdict"), [(0, "unsupported"), (5, "pass")])
+def test_a_check_whose_cases_are_all_declined_is_not_passed(least: int, verdict: str) -> None:
+    def judge_case(draw: Any, call: Caller) -> None:
+        call.ask("echo", {"data": 1})
+        if draw(st.integers(0, 9)) >= least:
+            raise Declined
+
+    connection, check = DirectConnection(reference.build().answer), Check("any/check", (), (), judge_case, bool, "")
+    outcome = run_check(connection, greet(connection.ask), check, Settings(cases=10))
+    assert outcome.verdict == verdict
+    assert (outcome.cases == 0) == bool(outcome.note) == (verdict == "unsupported")
 
 
 def sharing(made: list[tuple[int, ...]], wrong: int = 2**64) -> Check:

@@ -219,8 +219,8 @@ class _Run:
     """Whether the check's share of the budget was spent, after one case at least."""
     without_stream: int = 0
     """The number of cases skipped because they need a stream that the adapter does not offer."""
-    declined: bool = False
-    """Whether the adapter declined a case outside its declared range."""
+    declined: int = 0
+    """The number of cases that no answer decides, as one outside the declared ranges that was declined."""
     inexpressible: int = 0
     """The number of cases that the interface of the implementation cannot say (ADP-44)."""
     choices: tuple[Any, ...] | None = None
@@ -335,18 +335,16 @@ def run_check(connection: Connection, caps: Capabilities, check: Check, settings
     if met.last is None and met.cut:
         return _not_run(check, f"{settings.spent} its cases were through", met.cases)
     failure = bounded(_with_others(_confirmed(connection, caps, met), met))
-    if not met.asked or (met.without_stream == met.cases and failure is None):
-        return Outcome(check, "unsupported", note=base.NO_CASE)
-    if met.inexpressible == met.cases and failure is None:
-        return Outcome(check, "unsupported", note=base.NOT_EXPRESSIBLE, inexpressible=met.inexpressible)
-    if check.fixed and met.declined:
-        return Outcome(check, "unsupported", note=suite.OUTSIDE)
+    unjudged = met.without_stream + met.inexpressible + met.declined
+    if not met.asked or (unjudged == met.cases and failure is None):
+        note = base.NOT_EXPRESSIBLE if met.inexpressible else suite.OUTSIDE if met.declined else base.NO_CASE
+        return Outcome(check, "unsupported", note=note, inexpressible=met.inexpressible)
     return Outcome(
         check,
         failure.verdict if failure else "pass",
         by_relation=met.by_relation,
         reason_unchecked=met.reason_unchecked,
-        cases=met.cases - met.without_stream - met.inexpressible,
+        cases=met.cases - unjudged,
         inexpressible=met.inexpressible,
         seconds=time.monotonic() - start,
         failure=failure,
@@ -463,7 +461,7 @@ def _case(
         met.inexpressible += 1
         return
     except base.Declined:
-        met.declined = True
+        met.declined += 1
         return
     except NoStream:
         met.without_stream += 1
