@@ -29,8 +29,9 @@ def adapter_of(operation: str, spoil: Spoil) -> Adapter:
     adapter = reference.build()
     (member, type), *_ = rawable(operation).items()
     right = adapter._handlers[operation]
-    adapter.hello["operations"] = {name: {} for name in (operation, "mds.decode", "shamir.share")}
-    adapter.hello["operations"][operation] = {"raw": [member]}
+    declared = adapter.hello["operations"].get(operation, {})
+    adapter.hello["operations"] = {name: {} for name in ("mds.decode", "shamir.share")}
+    adapter.hello["operations"][operation] = {**declared, "raw": [member]}
 
     def call(**given: Any) -> dict[str, Any]:
         R = int(given.get("q", given.get("R", 2)))
@@ -74,6 +75,8 @@ SPOILT: list[tuple[str, Spoil, str, str]] = [
     ("field.add", larger, "MOD-03", "which is not reduced modulo"),
     ("field.subtract", lambda value, R: [number - R for number in value], "MOD-03", "= -"),
     ("field.matmul", lambda value, R: [*value, 0], "MOD-04", "the adapter cuts it to"),
+    ("field.matmul", lambda value, R: [R, R + 1, *value], "MOD-04", "the adapter cuts it to"),
+    ("field.matmul", lambda value, R: value[1:] if not value[0] else value, "MOD-04", "fills it up with zeros to"),
     ("mds.encode", larger, "MDS-03", "the implementation gives shares[0][0] = "),
     ("quantizer.quantize", lambda value, R: [n - R if n > R // 2 else n for n in value], "QNT-05", "not reduced"),
     ("lightsecagg.round", larger, "LSA-13", "gives aggregate[0] = "),
@@ -127,7 +130,7 @@ def test_one_value_that_is_not_reduced_is_found_in_a_short_run(seed: int) -> Non
     [
         ("field.add", lambda value, R: [number + 1 for number in value]),
         ("field.add", lambda value, R: [number * 2 + 1 for number in value]),
-        ("field.matmul", lambda value, R: [1, *value]),
+        ("field.matmul", lambda value, R: [1, *value, 1]),
         ("mds.encode", lambda value, R: [number + R + 1 for number in value]),
         ("shamir.reconstruct", lambda value, R: bytes(byte ^ 1 for byte in value)),
         ("shamir.reconstruct", lambda value, R: bytes([value[0] ^ 1]) + value + b"\1"),
@@ -141,15 +144,19 @@ def test_a_raw_value_of_which_the_answer_is_not_made_is_the_fault_of_the_adapter
     assert "is not the raw value reduced, cut or filled up, as the adapter declares: " in failure.message
 
 
-RAWS: list[Any] = [
-    None, {}, [], "0", {"other": ["1"]}, {"value": ["1"], "other": ["1"]}, {"value": 1}, {"value": "01000000"},
-    {"value": [1]}, {"value": ["1.0"]}, {"value": ["+1"]}, {"value": [""]}, {"value": ["9" * 4301]}, {"value": [None]},
+_MEMBERS = "must have the member 'raw', with value"
+_FORM = "the raw value of value does not have its form"
+RAWS: list[tuple[Any, str]] = [
+    (None, _MEMBERS), ({}, _MEMBERS), ([], _MEMBERS), ("0", _MEMBERS),
+    *(({"other": ["1"], **more}, f"{_MEMBERS} and no others; it has 'other'") for more in ({}, {"value": ["1"]})),
+    *(({"value": raw}, _FORM) for raw in (1, "01000000", [1], [None], ["1.0"], ["+1"], [""], ["00"], ["-01"])),
+    *(({"value": [sign + "9" * 4301]}, "holds an integer of more than 4,300 digits") for sign in ("", "-")),
 ]  # fmt: skip
 
 
-@pytest.mark.requirement("ADP-55")
-@pytest.mark.parametrize("raw", RAWS)
-def test_a_raw_value_has_its_form(raw: Any) -> None:
+@pytest.mark.requirement("ADP-55", "CNF-50")
+@pytest.mark.parametrize(("raw", "named"), RAWS)
+def test_a_raw_value_has_its_form(raw: Any, named: str) -> None:
     adapter = adapter_of("field.add", unchanged)
 
     def answer(request: Any) -> dict[str, Any]:
@@ -162,6 +169,60 @@ def test_a_raw_value_has_its_form(raw: Any) -> None:
     _, (outcome,) = run(DirectConnection(answer), Settings(cases=4, seed=1, pattern="field.add/raw", vectors=False))
     assert outcome.failure is not None
     assert (outcome.verdict, outcome.failure.clauses) == ("protocol", ("ADP-55",))
+    assert outcome.failure.message.endswith(named)
+
+
+def answering(instead: Callable[[dict[str, Any]], dict[str, Any]], always: bool = False) -> Adapter:
+    """Return an adapter of field.add that answers requests for raw values, or all of them, otherwise."""
+    adapter = adapter_of("field.add", unchanged)
+    answer = adapter.answer
+
+    def changed(request: Any) -> dict[str, Any]:
+        said = answer(request)
+        given = isinstance(request, dict) and request.get("op") == "field.add" and (always or request.get("raw"))
+        return {"id": request["id"], **instead(said)} if given and "result" in said else said
+
+    adapter.answer = changed  # type: ignore[method-assign]
+    return adapter
+
+
+def wrong(said: dict[str, Any]) -> dict[str, Any]:
+    """Return another result, which is its own raw value."""
+    numbers = [number ^ 1 for number in unpack(said["result"]["value"])]
+    return {"result": {"value": pack(numbers), "raw": {"value": [*map(str, numbers)]}}}
+
+
+@pytest.mark.requirement("CNF-01", "CNF-92", "ADP-55")
+@pytest.mark.parametrize(
+    ("instead", "verdict", "broken"),
+    [
+        (lambda said: {"error": {"message": "raw broke"}}, "error", ()),
+        (lambda said: {"reject": {"code": "malformed", "message": "raw?"}}, "rejected_valid", ()),
+        (lambda said: {"unsupported": True}, "rejected_valid", ()),
+        (wrong, "wrong_value", ("MOD-03",)),
+        (lambda said: 1 / 0, "crash", ()),
+    ],
+)
+def test_a_request_for_raw_values_is_answered_as_any_other(
+    instead: Callable[[dict[str, Any]], dict[str, Any]], verdict: str, broken: tuple[str, ...]
+) -> None:
+    found = judged(answering(instead), "field.add/exact,field.add/raw")
+    assert [outcome.verdict for outcome in found] == ["pass", verdict]
+    failure = found[1].failure
+    assert failure is not None
+    assert failure.clauses == broken
+    assert failure.message.startswith("only where raw values are asked for: field.add") == (verdict != "crash")
+    made = report.TargetReport("made", caps=narrow.understood(answering(instead).hello), judged=[*map(Judged, found)])
+    assert "whose fault" not in report.failures(made, expected=False)
+
+
+@pytest.mark.requirement("CNF-01", "CNF-58")
+def test_an_implementation_that_breaks_has_no_raw_values_to_judge() -> None:
+    adapter = answering(lambda said: {"error": {"message": "broke"}}, always=True)
+    found = judged(adapter, "field.add/exact,field.add/raw")
+    assert [outcome.verdict for outcome in found] == ["error", "error"]
+    assert found[1].failure
+    assert found[1].failure.clauses == ("MOD-03",), "raw values are not to blame"
 
 
 @pytest.mark.requirement("ADP-56")
@@ -169,19 +230,23 @@ def test_a_raw_value_has_its_form(raw: Any) -> None:
     raw=st.lists(st.integers(-(2**70), 2**70), max_size=5),
     R=st.integers(2, 2**66),
     size=st.integers(0, 7),
+    front=st.booleans(),
     data=st.data(),
 )
-def test_a_vector_is_known_from_its_raw_value(raw: list[int], R: int, size: int, data: Any) -> None:
-    made = ([number % R for number in raw] + [0] * size)[:size]
+def test_a_vector_is_known_from_its_raw_value(raw: list[int], R: int, size: int, front: bool, data: Any) -> None:
+    reduced, zeros = [number % R for number in raw], [0] * size
+    ends = (reduced + zeros)[:size], [*zeros, *reduced][len(raw) :]
+    made = ends[front]
     given, width = [*map(str, raw)], element_bytes(R)
     found = [*repairs._compared("vector", "value", given, pack(made, width), R)]
     assert bool(found) == (raw != made)
     if made:
         at = data.draw(st.integers(0, size - 1))
         other = data.draw(st.integers(0, R - 1).filter(lambda value: value != made[at]))
-        text = pack([*made[:at], other, *made[at + 1 :]], width)
-        with pytest.raises(repairs._Untrue):
-            [*repairs._compared("vector", "value", given, text, R)]
+        changed = [*made[:at], other, *made[at + 1 :]]
+        if changed not in ends:
+            with pytest.raises(repairs._Untrue):
+                [*repairs._compared("vector", "value", given, pack(changed, width), R)]
 
 
 @pytest.mark.requirement("ADP-56")

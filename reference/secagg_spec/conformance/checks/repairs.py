@@ -7,15 +7,25 @@ result, and one that has nothing to do with it is the adapter's. A pass decides 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, NoReturn
 
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities, rawable
 from secagg_spec.conformance.adapter.wire import elements
-from secagg_spec.conformance.checks.base import LAST, REGISTRY, Caller, Check, CheckFailed, Declined, check, judge_again
+from secagg_spec.conformance.checks.base import (
+    LAST,
+    REGISTRY,
+    Caller,
+    Check,
+    CheckFailed,
+    Declined,
+    Exchange,
+    check,
+    judge_again,
+)
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, WIDE, element_bytes, has_form, sized
 from secagg_spec.documents import MOST_DIGITS
 
@@ -23,9 +33,10 @@ _RIGHT = {
     *("exact", "neighbours", "signed", "any-shares", "sum", "same", "round-trip", "prefix", "own-masks", "own-shares")
 }
 """The last parts of the names of the checks that ask valid requests and compare their results."""
+GIVES = "the implementation gives"
+"""What the message says of a value that the adapter repairs."""
 _CARRIED = {"quantizer.quantize": ("QNT-05",)}
 """The clauses that say in which range a result lies, where they are not those of the check that asked."""
-_NUMBER = re.compile(rf"-?[0-9]{{1,{MOST_DIGITS - 1}}}", re.ASCII)
 
 
 class _Untrue(Exception):
@@ -42,20 +53,59 @@ def _register(operation: str, right: tuple[Check, ...]) -> None:
     def raw(draw: Any, call: Caller) -> None:
         """What the implementation gives is the result: its adapter need not reduce it, cut it or fill it up."""
         known = [one for one in right if one.runs_on(call.caps)]
-        first, judged = draw(st.integers(0, len(known) - 1)), False
+        missed: CheckFailed | Declined = Declined()
+        first, given, seen = draw(st.integers(0, len(known) - 1)), False, list[Exchange]()
         for chosen in (*known[first:], *known[:first]):
             call.transcript.clear()
-            try:
-                judge_again(chosen, draw, call, probed=operation)
-            except (CheckFailed, Declined):
-                if call.transcript and call.transcript[-1].answer is None:
-                    raise
-            for exchange in [*call.transcript]:
+            drawn = list[Any]()
+            failed = _failed(chosen, partial(_kept, draw, drawn), call, probed=operation)
+            asked = [*call.transcript]
+            for exchange in asked:
                 if exchange.request.raw and exchange.answer and exchange.answer.kind == "result":
-                    call.transcript[:], judged = [exchange], True
+                    call.transcript[:], given = [exchange], True
                     _judge(chosen, call.caps, exchange.request.params, exchange.answer.value, operation)
-        if not judged:
-            raise Declined
+            call.transcript[:] = asked
+            if isinstance(failed, CheckFailed) and asked:
+                _refuse_other_answers(chosen, failed, drawn, call)
+            if failed:
+                missed, seen = failed, asked
+        if not given:
+            call.transcript[:] = seen
+            raise missed
+
+
+def _failed(chosen: Check, draw: Any, call: Caller, **changes: Any) -> CheckFailed | Declined | None:
+    """Judge a case of another check, and return what it raises."""
+    try:
+        judge_again(chosen, draw, call, **changes)
+    except (CheckFailed, Declined) as failed:
+        return failed
+    return None
+
+
+def _kept(draw: Any, drawn: list[Any], strategy: Any) -> Any:
+    drawn.append(draw(strategy))
+    return drawn[-1]
+
+
+def _refuse_other_answers(chosen: Check, failed: CheckFailed, drawn: list[Any], call: Caller) -> None:
+    """Raise a failure that does not come without raw values, and one that leaves a request for them without a result.
+
+    Any other is that of the check that asks without, and must not hide what the adapter repairs (CNF-58).
+    """
+    last = call.transcript[-1]
+    if last.answer is None:
+        raise failed
+    without, left = last.request.raw and last.answer.kind != "result", iter(drawn)
+    plain = _failed(chosen, lambda strategy: next(left), call, transcript=[])
+    if not isinstance(plain, CheckFailed) or plain.verdict != failed.verdict:
+        said = f"only where raw values are asked for: {failed}"
+        changed = CheckFailed(failed.verdict, said, failed.expected, failed.step)
+        changed.clauses = () if without else failed.clauses or chosen.clauses
+        raise changed
+    failed.clauses = failed.clauses or chosen.clauses
+    if without:
+        raise failed
 
 
 def _judge(
@@ -64,15 +114,19 @@ def _judge(
     """Fail when a raw value is not the result."""
     given, listed = result.get("raw"), caps.raw(operation)
     if not isinstance(given, dict) or set(given) != set(listed):
-        _fail(f"{operation}: the result must have the member 'raw', with {', '.join(listed)}", "protocol", "ADP-55")
+        more = min(set(given if isinstance(given, dict) else ()).difference(listed), default=None)
+        lacks = "" if more is None else f" and no others; it has {more!r}"
+        said = f"{operation}: the result must have the member 'raw', with {', '.join(listed)}{lacks}"
+        _fail(said, "protocol", "ADP-55")
     R = int(params.get("q", params.get("R", 2)))
     for name in listed:
         try:
             for differs in _compared(rawable(operation)[name], name, given[name], result.get(name), R):
                 broken = _CARRIED.get(operation, chosen.clauses)
-                _fail(f"{operation}: the implementation gives {differs}", "wrong_value", *broken)
-        except ValueError:
-            _fail(f"{operation}: the raw value of {name} does not have its form", "protocol", "ADP-55")
+                _fail(f"{operation}: {GIVES} {differs}", "wrong_value", *broken)
+        except ValueError as error:
+            said = str(error) or "does not have its form"
+            _fail(f"{operation}: the raw value of {name} {said}", "protocol", "ADP-55")
         except _Untrue as untrue:
             said = f"is not the raw value reduced, cut or filled up, as the adapter declares: {untrue}"
             _fail(f"{operation}: {name} {said}", "wrong_value", "ADP-56")
@@ -101,17 +155,26 @@ def _compared(type: str, name: str, raw: Any, answer: Any, R: int) -> Iterator[s
 
 
 def _of_numbers(name: str, raw: Any, answer: str, R: int) -> Iterator[str]:
-    if not isinstance(raw, list) or not all(isinstance(text, str) and _NUMBER.fullmatch(text) for text in raw):
+    if not has_form(raw, "[decimal]", None):
         raise ValueError
+    if any(len(text.removeprefix("-")) > MOST_DIGITS for text in raw):
+        raise ValueError(f"holds an integer of more than {MOST_DIGITS:,} digits")
     given, got = [*map(int, raw)], [*map(int, elements(answer, R))]
-    both = [*enumerate(zip(given, got, strict=False))]
-    if any((number - value) % R for _, (number, value) in both) or any(got[len(given) :]):
+    ends = [_aligned(given, got, shift) for shift in (0, len(given) - len(got))]
+    made = [both for both in ends if all(value in (number, number % R) for _, number, value in both)]
+    if not made:
         raise _Untrue(f"{given} and {got} modulo {R}")
-    for at, (number, value) in both:
+    for at, number, value in min(made, key=lambda both: sum(number != value for _, number, value in both)):
         if number != value:
             yield f"{name}[{at}] = {number}, which is not reduced modulo {R}; the adapter reduces it to {value}"
     if len(given) != len(got):
         yield f"{name} with {len(given)} elements; the adapter {_lengths(len(given), len(got))}"
+
+
+def _aligned(given: list[int], got: list[int], shift: int) -> list[tuple[int, int, int]]:
+    """Return each element of an answer behind the place and the number that it is made of: 0 beyond the ends."""
+    places = range(shift, shift + len(got))
+    return [(at, given[at] if 0 <= at < len(given) else 0, value) for at, value in zip(places, got, strict=True)]
 
 
 def _of_bytes(name: str, raw: Any, answer: str, R: int) -> Iterator[str]:

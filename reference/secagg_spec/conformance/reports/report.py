@@ -14,6 +14,7 @@ from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities
 from secagg_spec.conformance.adapter.plain import KEPT, MESSAGE, Room, clip, counted, fit_for_json, pasted, shown
 from secagg_spec.conformance.adapter.wire import RawLine, Request, quoted, unpack
 from secagg_spec.conformance.checks import Check
+from secagg_spec.conformance.checks.repairs import GIVES
 from secagg_spec.conformance.mutation.coverage import Reach
 from secagg_spec.conformance.reports.findings import Finding, findings
 from secagg_spec.conformance.running import chart, suite
@@ -439,8 +440,10 @@ def _whose(report: TargetReport, check: Check, failure: Failure) -> str:
     if made:
         return f"the adapter composes {listed(made)}: call the library alone with these values to find out"
     if check.id.endswith("/raw"):
-        own = {"ADP-55", "ADP-56"}.isdisjoint(failure.clauses)
-        return "the implementation's: the adapter repairs it" if own else "the adapter's: its raw value is not one"
+        if not {"ADP-55", "ADP-56"}.isdisjoint(failure.clauses):
+            return "the adapter's: its raw value is not one"
+        repaired = failure.clauses and GIVES in failure.message
+        return "the implementation's: the adapter repairs it" if repaired else ""
     probed = [name for name in check.operations if report.caps and report.caps.raw(name)]
     passed = {one.outcome.check.id for one in report.judged if one.outcome.verdict == "pass"}
     if not probed or not passed.issuperset(f"{name}/raw" for name in probed):
