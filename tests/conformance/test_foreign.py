@@ -256,7 +256,14 @@ def test_a_valid_request_can_be_expressed() -> None:
         ("select.batch", {"ranges": {"strategy": {"min": 1}}}, {}, "must be a list of values"),
         ("select.batch", {"ranges": {"strategy": {"values": ["best"]}}}, {}, "has 'best'; it may have random"),
         ("prg.expand", {"ranges": {"n": {"min": 5, "max": 7, "multiple": 8}}}, {}, "leave no parameters"),
-        ("prg.expand", {"ranges": {"key": {"max": -1}}}, {"prg.stream": "other"}, "leave no parameters"),
+        *(
+            (operation, {"ranges": {name: wrong}}, {policy: "other"}, f"of '{name}' has {said}; lengths begin at 1")
+            for operation, name, policy in (
+                ("prg.expand", "key", "prg.stream"),
+                ("shamir.share", "secret", "shamir.field"),
+            )
+            for said, wrong in ((-1, {"max": -1}), (-1, {"values": [32, -1]}), (0, {"values": [0]}), (0, {"min": 0}))
+        ),
         ("quantizer.quantize", {"ranges": {"x": {"values": ["binary16"]}}}, {}, "has 'binary16'; it may have binary64"),
         ("quantizer.quantize", {"ranges": {"x": {"min": 1}}}, {}, "must be a list of values"),
         ("basecagg.encode", {"ranges": {"x": {"values": ["binary32"]}}}, {}, "no ranged parameter 'x'"),

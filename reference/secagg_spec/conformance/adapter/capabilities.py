@@ -428,6 +428,8 @@ def _bound(parameter: str, declared: Any, value: Any) -> Any:
     if type(number) is not int:
         written = "integers, as numbers or as decimal strings" if parameter in DECIMAL_RANGES else "integers"
         raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} has {value!r}; it may have {written}")
+    if parameter in LENGTH_RANGES and number < 1:
+        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} has {value}; lengths begin at 1 byte")
     return number
 
 
