@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from secagg_spec.conformance.adapter.capabilities import EVERYTHING, shake_hands
 from secagg_spec.conformance.adapter.connection import DirectConnection
 from secagg_spec.conformance.adapter.wire import AdapterUnusable, Answer
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, NotExpressible
 from secagg_spec.conformance.running.runner import Settings, run
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Unsupported
 from secagg_spec.conformance.targets.reference import adapter as reference
@@ -79,6 +81,7 @@ def test_a_hello_is_understood() -> None:
         ({"policy": []}, "policy"),
         ({"reject_map": 5}, "reject_map"),
         ({"reject_map": {"no": "because"}}, "because"),
+        ({"reject_map": {"": "malformed"}}, "reject_map has an empty text"),
         ({"operations": {"mds.encode": {"ranges": 5}}}, "ranges"),
         ({"operations": {"mds.encode": {"ranges": {"q": {"values": []}}}}}, "at least one"),
         ({"operations": {"mds.encode": {"ranges": {"N": {"min": 5, "max": 4}}}}}, "empty"),
@@ -107,6 +110,32 @@ def test_a_faulty_hello_is_refused_and_the_fault_is_named(changes: dict[str, Any
 def test_a_hello_that_is_rejected_is_refused() -> None:
     with pytest.raises(AdapterUnusable, match="reject"):
         shake_hands(Answer("reject", code="other", message="no"))
+
+
+_MAP = {"wrong": "malformed", "length: wrong": "length_mismatch", "range": "noncanonical", "ranks": "bad_param"}
+
+
+@pytest.mark.requirement("ADP-09")
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize(
+    ("code", "message", "judged"),
+    [
+        ("other", "range: length: wrong", "length_mismatch"),
+        ("other", "ranks: range", "bad_param"),
+        ("other", "no", "other"),
+        ("bad_param", "wrong", "bad_param"),
+        ("inexpressible", "wrong", "inexpressible"),
+    ],
+)
+def test_a_rejection_without_a_code_has_that_of_the_longest_text(
+    order: int, code: str, message: str, judged: str
+) -> None:
+    declared = caps(reject_map=dict([*_MAP.items()][::order]))
+    call = Caller(DirectConnection(lambda request: {}), declared)
+    expected = {"other": None, "inexpressible": NotExpressible}.get(judged, CheckFailed)
+    with pytest.raises(expected, match=f"as {judged};|^$") if expected else nullcontext():
+        call.fits("echo", Answer("reject", code=code, message=message), frozenset(), "")
+    assert call.reason_unchecked == (judged == "other")
 
 
 @pytest.mark.slow

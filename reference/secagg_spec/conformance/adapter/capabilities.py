@@ -258,6 +258,8 @@ def _optional(body: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def _reject_map(declared: dict[str, Any]) -> dict[str, str]:
     for text, code in declared.items():
+        if not text:
+            raise AdapterUnusable("hello: reject_map has an empty text, which every message contains")
         if not isinstance(code, str) or code not in ALL_CODES:
             wrong = f"the code {code!r}, which is not one of the protocol's"
             raise AdapterUnusable(f"hello: reject_map gives {text!r} {wrong}")

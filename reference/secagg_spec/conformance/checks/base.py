@@ -277,10 +277,9 @@ class Caller:
             raise CheckFailed("protocol", f"{op}: {member} is not a vector: {error}") from None
 
     def _mapped(self, answer: Answer) -> str:
-        for text, code in self.caps.reject_map.items():
-            if text in answer.message:
-                return code
-        return answer.code
+        """Return the code of a rejection; of one without a reason, that of the longest text in its message."""
+        texts = [text for text in self.caps.reject_map if text in answer.message] if answer.code == "other" else []
+        return self.caps.reject_map[max(texts, key=lambda text: (len(text), text))] if texts else answer.code
 
 
 def _shuffled(params: dict[str, Any]) -> dict[str, Any]:
