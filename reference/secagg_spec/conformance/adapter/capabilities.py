@@ -34,7 +34,11 @@ WIDENED = ("q", "level")
 """What may be declared above 2**32, of the operations whose names begin with `WIDE`."""
 SET_MEMBERS = ("N", "D", "U", "K", "T", "t", "k", "n")
 FORMATS: tuple[str, ...] = get_args(quantizer.Format)
-TEXT_RANGES: Mapping[str, tuple[str, ...]] = {"format": FORMATS, "strategy": tuple(STRATEGIES), "x": FORMATS}
+TEXT_RANGES: Mapping[str, Callable[[], tuple[str, ...]]] = {
+    "format": lambda: FORMATS,
+    "strategy": lambda: tuple(STRATEGIES),
+    "x": lambda: FORMATS,
+}
 """Parameters that are text, and what they may be."""
 LENGTH_RANGES = ("key", "secret")
 """Parameters of bytes: their range is one of lengths."""
@@ -422,8 +426,8 @@ def _parse_range(parameter: str, declared: Any) -> Range:
 def _bound(parameter: str, declared: Any, value: Any) -> Any:
     """Convert one bound or value of a declared range to the type that `Range` uses."""
     if parameter in TEXT_RANGES:
-        if value not in TEXT_RANGES[parameter]:
-            known = ", ".join(TEXT_RANGES[parameter])
+        if value not in (allowed := TEXT_RANGES[parameter]()):
+            known = ", ".join(allowed)
             raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} has {value!r}; it may have {known}")
         return value
     number = _decimal(value) if parameter in DECIMAL_RANGES else value
