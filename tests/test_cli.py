@@ -469,7 +469,16 @@ def test_implementations_judged_at_once_get_the_same_report(tmp_path: Path) -> N
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
 @pytest.mark.parametrize(
-    "command", ["simulate multiround --rounds 1", "reconstruct --rounds 1", "selection --rounds 1"]
+    "command",
+    [
+        "simulate multiround --rounds 1",
+        "reconstruct --rounds 1",
+        "selection --rounds 1",
+        "--help",
+        "--version",
+        "conform --help",
+        "simulate secagg --help",
+    ],
 )
 def test_output_that_cannot_be_written_is_one_line(command: str) -> None:
     with Path("/dev/full").open("w") as full:
@@ -682,7 +691,7 @@ def test_a_default_that_help_states_is_the_one_used() -> None:
 FEWER = "(N // 4, or fewer if T leaves fewer)"
 SHARES = (
     "(N // 2 + 1, or N - D if that is less, and at least the smallest that the text allows; "
-    "k // 2 + 1 with --neighbours, however many collude)"
+    "k // 2 + 1 with fewer --neighbours, however many collude)"
 )
 IN_HETEROSAG = "(as in the preset; for another N, T or D, N // 2 + 1, or N - D if that is less, and at least T + 2)"
 

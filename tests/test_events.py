@@ -216,6 +216,8 @@ BAD_CSV: tuple[Any, ...] = (
     'time,kind,user\n1,"up\n',
     "time,kind,user\n1,upload,1",
     "time,kind,user",
+    "time,kind,user\n-1e-999,upload,0\n",
+    "time,kind,user\n0.001e-999,upload,0\n",
 )
 
 
@@ -223,6 +225,17 @@ BAD_CSV: tuple[Any, ...] = (
 def test_a_csv_that_is_none_is_refused(text: Any) -> None:
     with pytest.raises(ParameterError):
         events.from_csv(text, 2)
+
+
+def test_what_is_wrong_is_named_with_what_is_allowed() -> None:
+    assert events.from_csv("time,kind,user\n0e-999,upload,0\n0.000,upload,1\n", 2).events[0].time == 0
+    with pytest.raises(ParameterError, match="line 2, time = '1e-999': must be 0, or so large that the nearest"):
+        events.from_csv("time,kind,user\n1e-999,upload,0\n", 2)
+    events.Event(0, "a" * 40, 0)
+    with pytest.raises(ParameterError, match=r"kind = 'a*': must be a word of at most 40 characters"):
+        events.Event(0, "a" * 41, 0)
+    with pytest.raises(ParameterError, match=r"^count = -1: "):
+        drawn_delays(SEED, 2, -1, "uniform", 0, 1)
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,11 @@ def test_a_model_that_differs_is_a_failure(capsys: pytest.CaptureFixture[str], m
             ["--learning-rate", "999"],
             "round 1 is too large: x[0] = -502.03430478515634: must be at most 6710886 / 65536",
         ),
-        (["--learning-rate", "999"], "; take a smaller --learning-rate (999) or --update-level (65536)\n"),
+        (
+            ["--learning-rate", "999"],
+            "; take a smaller --learning-rate (999) or --update-level (65536), or a larger --modulus\n",
+        ),
+        (["--modulus", "65537"], "in magnitude; take a smaller --update-level (65536), or a larger --modulus\n"),
         (["--signatures", "6"], "left out, but with --profile active"),
         (["--profile", "active", "--by", "cores"], "messages in the active profile"),
         (["--profile", "active", "--signatures", "5"], "W = 5"),

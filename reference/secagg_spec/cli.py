@@ -115,6 +115,9 @@ class _Parser(argparse.ArgumentParser):
         for name in (None, "store"):
             self.register("action", name, _Once)
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        (file or sys.stderr).write(message)  # argparse hides that it could not be written
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:
             super()._check_value(action, value)
@@ -227,7 +230,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = given[0] if given else ""
     try:
         with signals.raised():
-            options = _parsed(given)
+            try:
+                options = _parsed(given)
+            except SystemExit:
+                sys.stdout.flush()  # the text of --help or --version
+                raise
             code: int = options.run(options)
             sys.stdout.flush()
     except (ParameterError, ProtocolError, UsageError) as error:

@@ -26,6 +26,7 @@ from secagg_spec.selection.logs import CUT
 
 COLUMNS = ("time", "kind", "user")
 DOWNLOAD, UPLOAD, TIMEOUT = "download", "upload", "timeout"
+_NOT_ZERO = re.compile(r"[^e]*[1-9]", re.ASCII | re.IGNORECASE)
 _KIND = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
 _TIME = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _USER = re.compile(r"0|[1-9][0-9]{0,9}")
@@ -41,7 +42,8 @@ class Event(validate.Plain):
     OutOfRange
         The time is negative, NaN or infinite.
     ParameterError
-        The time is not a number, the kind not a lowercase word, or the user not an integer of at least 0.
+        The time is not a number, the kind not a word of at most 40 lowercase letters, digits and _, or the user not an
+        integer of at least 0.
     """
 
     time: float
@@ -52,7 +54,11 @@ class Event(validate.Plain):
         super().__post_init__()
         object.__setattr__(self, "time", _time("time", self.time))
         if not isinstance(self.kind, str) or not _KIND.fullmatch(self.kind):
-            raise ParameterError("kind", self.kind, "a lowercase word")
+            raise ParameterError(
+                "kind",
+                self.kind,
+                "a word of at most 40 characters: a lowercase letter, then such letters, digits and _",
+            )
         validate.integer("user", self.user, 0, validate.MAX_COUNT - 1)
 
 
@@ -141,6 +147,7 @@ def drawn_delays(seed: bytes, N: int, count: int, law: Law, low: float, high: fl
     if law not in ("exponential", "uniform") or high < low:
         raise ParameterError("law", (law, low, high), "'exponential' or 'uniform', with low <= high")
     users = range(validate.integer("N", N, 1, validate.MAX_COUNT))
+    count = validate.integer("count", count, 0, validate.MAX_COUNT)
     draws = [draw_rounding(SeededSource(seed, f"delays of user {user}"), count).tolist() for user in users]
     rows = [[low + (high - low) * (u if law == "uniform" else -math.log1p(-u)) for u in row] for row in draws]
     if not all(math.isfinite(delay) for row in rows for delay in row):
@@ -240,7 +247,10 @@ def _event(fields: Sequence[str], kinds: Sequence[str]) -> Event:
         validate.one_of("kind", kind, kinds)
     if not _USER.fullmatch(user):
         raise ParameterError("user", user, "a whole number, as 0 or 17")
-    return Event(float(time), kind, int(user))
+    moment = float(time)
+    if not moment and _NOT_ZERO.match(time):
+        raise ParameterError("time", time, "0, or so large that the nearest float is not 0")
+    return Event(moment, kind, int(user))
 
 
 def _fitting(event: object, N: int, clock: float) -> Event:

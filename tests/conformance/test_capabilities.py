@@ -83,6 +83,10 @@ def test_a_hello_is_understood() -> None:
         ({"reject_map": {"no": "because"}}, "because"),
         ({"reject_map": {"": "malformed"}}, "reject_map has an empty text"),
         ({"operations": {"mds.encode": {"ranges": 5}}}, "ranges"),
+        ({"operations": {"mds.encode": {"ranges": {"N": {"min": 5, "step": 2}}}}}, "has 'step'; it may have min, max"),
+        ({"operations": {"mds.encode": {"ranges": {"N": {}}}}}, "needs min, max, multiple or values$"),
+        ({"implementation": {"name": 5, "version": "1", "language": "c"}}, "'name' is 5; it must be a JSON string$"),
+        ({"operations": {"field.add": {"raw": ["value", "value"]}}}, "it names a member twice$"),
         ({"operations": {"mds.encode": {"ranges": {"q": {"values": []}}}}}, "at least one"),
         ({"operations": {"mds.encode": {"ranges": {"N": {"min": 5, "max": 4}}}}}, "empty"),
         ({"operations": {"mds.encode": {"parameter_sets": []}}}, "at least one"),
@@ -184,7 +188,10 @@ def test_what_a_request_declares_is_compared_with_the_ranges() -> None:
             "more than 1000 entries",
         ),
         ({"protocol": ["x" * 10**6]}, "speaks protocol .*xx … xx.*; this kit speaks 1"),
-        ({"operations": {"field.add": {"ranges": {"q": {"x" * 10**6: 1}}}}}, "needs min, max, multiple or values$"),
+        (
+            {"operations": {"field.add": {"ranges": {"q": {"x" * 10**6: 1}}}}},
+            "it may have min, max, multiple or values$",
+        ),
     ],
 )
 def test_a_declaration_of_another_type_or_without_end_is_refused(changes: dict[str, object], said: str) -> None:

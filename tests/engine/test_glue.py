@@ -223,8 +223,9 @@ def test_a_setting_of_flowers_workflow_is_looked_at_before_a_round(name: str, va
 @pytest.mark.parametrize(("steps", "level"), [(16, 1), (31, 1), (32, 2), (2**22, 2**18)])
 def test_the_steps_of_the_quantiser_give_its_level(steps: int, level: int) -> None:
     assert SecAggPlusWorkflow(5, 3, quantization_range=steps).settings.level == level
-    with pytest.raises(ParameterError, match="quantization_range = 4194304: must be at least 1 and at most 858993"):
-        SecAggPlusWorkflow(5, 3, quantization_range=2**22, clipping_range=1e-4)
+    for wrong, clip, allowed in ((2**22, 1e-4, r"\[1, 858993\]"), (1, 8, r"\[16, 4294967296\]"), (2**33, 8, r"\[16, ")):
+        with pytest.raises(ParameterError, match=f"quantization_range = {wrong}: must be an integer in {allowed}"):
+            SecAggPlusWorkflow(5, 3, quantization_range=wrong, clipping_range=clip)
 
 
 def test_a_trace_is_looked_at_before_a_round(tmp_path: Path) -> None:

@@ -366,6 +366,13 @@ def test_arrays_of_other_than_real_numbers_are_refused_by_both_sides(kind: str) 
         weights.shapes_of(arrays)
 
 
+@pytest.mark.parametrize("N", [0, -1, 5.0, 2**31, True])
+def test_a_level_for_no_number_of_users_is_refused_by_name(N: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^N = .*: must be an integer in \[1, 2147483647\]"):
+        weights.level_for(2**32, N, 1.0)
+    assert weights.level_for(2**32, 2**31 - 1, 1.0) == 1
+
+
 @given(st.integers(3, 1000), st.floats(1e-6, 1e5), st.sampled_from((2**32, 2**32 - 5)))
 def test_the_level_is_the_largest_power_of_two_that_fits(N: int, largest: float, modulus: int) -> None:
     level, bound = weights.level_for(modulus, N, largest), (modulus - 1) // 2 // N

@@ -35,8 +35,10 @@ def level_for(modulus: int, N: int, largest: float) -> int:
     Raises
     ------
     ParameterError
-        There is none: `largest` is not a positive number, or is too large for N users.
+        There is none: `largest` is not a positive number, or is too large for N users; or N is no number of users with
+        which a number fits.
     """
+    N = validate.integer("N", N, 1, (validate.integer("modulus", modulus, 3) - 1) // 2)
     number = validate.number(largest)
     if number is None:
         raise ParameterError("largest", validate.class_of(largest), "a number: int, float or one of numpy")

@@ -192,9 +192,9 @@ class SecAggPlusWorkflow(_Workflow):
         The largest magnitude of a parameter. Nothing is clipped: a client whose model has a larger one refuses the
         round.
     quantization_range : int, optional
-        The number of steps of the quantiser in ``[-clipping_range, clipping_range]``, at least one for each 1.0 of it;
-        what is above a multiple of its length does not count. As many as fit when left out. Where sums of the clients
-        of a round could wrap with so many steps, the round ends without a sum.
+        The number of steps of the quantiser in ``[-clipping_range, clipping_range]``, at least one for each 1.0 of it
+        and at most 2**32; what is above a multiple of its length does not count. As many as fit when left out. Where
+        sums of the clients of a round could wrap with so many steps, the round ends without a sum.
     modulus_range : int
         2**32, the only one.
     timeout : float
@@ -238,13 +238,10 @@ class SecAggPlusWorkflow(_Workflow):
         except ParameterError as error:
             raise ParameterError(_NAMES.get(error.parameter, error.parameter), error.value, error.allowed) from None
         if quantization_range is not None:
-            steps = validate.integer("quantization_range", quantization_range, 1, MAX_MODULUS)
-            level = floor(steps / (2 * Fraction(settings.largest)))
-            if not 1 <= level <= MAX_LEVEL:
-                most = floor(2 * MAX_LEVEL * Fraction(settings.largest))
-                allowed = f"at least {ceil(2 * Fraction(settings.largest))} and at most {most}, for this clipping_range"
-                raise ParameterError("quantization_range", steps, allowed)
-            settings = replace(settings, level=level)
+            length = 2 * Fraction(settings.largest)
+            most = min(MAX_MODULUS, floor(length * MAX_LEVEL))
+            steps = validate.integer("quantization_range", quantization_range, ceil(length), most)
+            settings = replace(settings, level=floor(steps / length))
         super().__init__(settings, TIMEOUT if timeout is None else timeout, trace, participation)
 
 

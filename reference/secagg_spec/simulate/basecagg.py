@@ -101,7 +101,8 @@ def main(options: argparse.Namespace) -> int:
         try:
             report = run.next_round()
         except OutOfRange as error:
-            smaller = f"--learning-rate ({options.learning_rate}) or --update-level ({parameters.c_l})"
+            rate = f"--learning-rate ({options.learning_rate}) or " * bool(number)  # no model has changed in round 0
+            smaller = f"{rate}--update-level ({parameters.c_l}), or a larger --modulus"
             raise UsageError(f"an update of round {number} is too large: {error}; take a smaller {smaller}") from None
         finally:
             progress.end()

@@ -43,7 +43,7 @@ def add_options(parser: Any) -> None:
         type=int,
         metavar="t",
         help="number of shares needed (N // 2 + 1, or N - D if that is less, and at least the smallest that the text "
-        "allows; k // 2 + 1 with --neighbours, however many collude)",
+        "allows; k // 2 + 1 with fewer --neighbours, however many collude)",
     )
     parser.add_argument("--neighbours", type=int, metavar="k", help="neighbours of each user (N - 1: all others)")
     parser.add_argument("--modulus", type=int, default=2**32, metavar="R", help="the modulus of updates (2**32)")

@@ -247,9 +247,14 @@ def _decimal(value: Any) -> int | None:
     return int(value) if isinstance(value, str) and len(value) < _DIGITS and _DECIMAL.fullmatch(value) else None
 
 
+_JSON: Mapping[type, str] = {dict: "object", list: "array", str: "string"}
+"""What JSON calls Python's types."""
+
+
 def _member(body: Mapping[str, Any], name: str, kind: type) -> Any:
     if not isinstance(body.get(name), kind):
-        raise AdapterUnusable(f"hello: {name!r} is {body.get(name)!r}; it must be a JSON {kind.__name__}")
+        found = repr(body[name]) if name in body else "missing"
+        raise AdapterUnusable(f"hello: {name!r} is {found}; it must be a JSON {_JSON[kind]}")
     return body[name]
 
 
@@ -314,6 +319,8 @@ def _check_composed(name: str, declaration: Mapping[str, Any]) -> None:
     if not isinstance(listed, list) or not all(isinstance(one, str) and one in rawable(name) for one in listed):
         known = ", ".join(rawable(name)) or "none of its members"
         raise AdapterUnusable(f"hello: 'raw' of {name!r} is {listed!r}; it is a list, of {known}")
+    if len(set(listed)) < len(listed):
+        raise AdapterUnusable(f"hello: 'raw' of {name!r} is {listed!r}; it names a member twice")
     if listed and not declaration.get("composed", True):
         raise AdapterUnusable(f"hello: 'composed' of {name!r} is false beside 'raw', which says that it is composed")
 
@@ -402,8 +409,11 @@ def _allowed_set(name: str, entry: dict[str, int]) -> bool:
 
 
 def _parse_range(parameter: str, declared: Any) -> Range:
-    if not isinstance(declared, dict) or not declared or set(declared) - {"min", "max", "values", "multiple"}:
+    if not isinstance(declared, dict) or not declared:
         raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} needs min, max, multiple or values")
+    if unknown := sorted(set(declared) - {"min", "max", "values", "multiple"}):
+        known = "it may have min, max, multiple or values"
+        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} has {unknown[0]!r}; {known}")
     if "values" in declared and (not isinstance(declared["values"], list) or not declared["values"]):
         must = "must be a list with at least one entry"
         raise AdapterUnusable(f"hello: the values {declared['values']!r} of {parameter!r} {must}")

@@ -320,6 +320,8 @@ class Adapter:
     def _result(self, request: dict[str, Any]) -> dict[str, Any]:
         check_members(request)
         if request["op"] == "hello":
+            if "raw" in request:
+                raise Reject("malformed", "hello has no member 'raw'")
             return self.hello
         if request["op"] not in self._handlers:
             raise Unsupported
