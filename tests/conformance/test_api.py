@@ -86,6 +86,8 @@ def test_an_adapter_that_cannot_be_used_is_said_to_be_so() -> None:
     ("adapter", "options", "said"),
     [
         ("", {}, "empty"),
+        ([""], {}, "empty"),
+        ("true\0", {}, "null character"),
         ("a 'b", {}, "is not a command line"),
         ("x", {"pattern": "nothing-like-this"}, "nothing-like-this"),
         ("x", {"cases": 0}, "at least 1"),

@@ -316,6 +316,11 @@ def test_the_steps_of_a_session_become_a_script() -> None:
         ([opening(), opening()], "not those of one session"),
         ([opening(), FREE, step()], "after its end"),
         ([opening(), step(), AGAIN, step()], "several rounds"),
+        ([opening(past=1), step()], "session.new has the member 'past', which no script carries"),
+        (
+            [opening(), {**step(), "params": {**step()["params"], "zq": 1}}],
+            "session.step has the member 'zq', which no script carries",
+        ),
         ([opening(protocol="heterosag"), step()], "sessions of heterosag.server have no script"),
         ([opening(setup={"zq": 1}), step()], "have no script"),
         ([opening(numbers=None), step()], "have no script"),

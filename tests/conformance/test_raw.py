@@ -219,10 +219,28 @@ def test_a_request_for_raw_values_is_answered_as_any_other(
 @pytest.mark.requirement("CNF-01", "CNF-58")
 def test_an_implementation_that_breaks_has_no_raw_values_to_judge() -> None:
     adapter = answering(lambda said: {"error": {"message": "broke"}}, always=True)
-    found = judged(adapter, "field.add/exact,field.add/raw")
-    assert [outcome.verdict for outcome in found] == ["error", "error"]
-    assert found[1].failure
-    assert found[1].failure.clauses == ("MOD-03",), "raw values are not to blame"
+    settings = Settings(cases=8, seed=1, pattern="field.add/exact,field.add/raw", vectors=False)
+    _, (exact, raw) = run(DirectConnection(adapter.answer), settings)
+    assert (exact.verdict, raw.verdict) == ("error", "unsupported"), "raw values are not to blame"
+    assert raw.note == "not run: no raw value came, since each case fails without them as well"
+
+
+@pytest.mark.requirement("CNF-58")
+@pytest.mark.parametrize(("breaks", "verdict"), [(lambda asked: True, "pass"), (lambda asked: "raw" in asked, "error")])
+def test_a_case_in_which_the_implementation_breaks_is_that_of_the_check_without_raw_values(
+    breaks: Callable[[dict[str, Any]], bool], verdict: str
+) -> None:
+    adapter = adapter_of("field.add", unchanged)
+    right = adapter.answer
+
+    def answer(asked: Any) -> dict[str, Any]:
+        if asked.get("op") == "field.add" and len(asked["params"].get("a", "")) == 8 and breaks(asked):
+            return {"id": asked["id"], "error": {"message": "numbers of one element broke"}}
+        return right(asked)
+
+    adapter.answer = answer  # type: ignore[method-assign, assignment]
+    exact, raw = judged(adapter, "field.add/exact,field.add/raw", cases=40)
+    assert (exact.verdict, raw.verdict) == ("error" if verdict == "pass" else "pass", verdict)
 
 
 @pytest.mark.requirement("ADP-56")

@@ -135,6 +135,7 @@ def test_late_messages_and_parts(capsys: pytest.CaptureFixture[str], tmp_path: P
         (["no/such/file"], "no/such/file: No such file or directory"),
         (["{}", "--colluders", "5"], "--colluders = 5: must be a user in [0, 5)"),
         (["{}", "--colluders", "1,1"], "--colluders = "),
+        (["{}", "--colluders", ""], "--colluders = '': must be users, as in 0,3"),
         (["{}", "--colluders", "x"], "--colluders = 'x': must be whole numbers with commas between"),
         (["{}", "--json", "no/such/folder/x"], "there is no folder"),
     ],

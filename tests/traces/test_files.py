@@ -59,9 +59,10 @@ def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, case: str) -> None:
 
 CHANGES: dict[str, tuple[Line, str]] = {
     "version": ({"trace": 2}, "a trace of version 2, and 1 is read"),
+    "a number as text": ({"trace": "1"}, "a trace of version '1', and 1 is read"),
     "no number": ({"trace": True}, "a trace of version True, and 1 is read"),
     "protocol": ({"protocol": "basa"}, "protocol = 'basa': must be one of lightsecagg, lightsecagg-active, secagg,"),
-    "protocol of another type": ({"protocol": []}, "protocol = '[]': must be one of"),
+    "protocol of another type": ({"protocol": []}, "protocol = []: must be one of"),
     "numbers": ({"numbers": {}}, "numbers must have the members R, N, D, T, t, k, d, and no others"),
     "numbers of another type": ({"numbers": {**HEAD["numbers"], "N": "5"}}, "N does not have its form"),
     "many users": ({"numbers": {**HEAD["numbers"], "N": 2**31 - 1}}, "N = 2147483647: must be 3 to 4096"),

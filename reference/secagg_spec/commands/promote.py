@@ -136,8 +136,8 @@ def script(requests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     Raises
     ------
     UsageError
-        The requests belong to several sessions, or are more than the opening of one, its steps and its end. Or the text
-        has no script for this party.
+        The requests belong to several sessions, or are more than the opening of one, its steps and its end, or have
+        members that a script does not carry. Or the text has no script for this party.
     """
     opening, *rest = requests
     handle = opening["params"].get("handle")
@@ -147,6 +147,10 @@ def script(requests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         raise UsageError("the requests are not those of one session: a vector has the steps of one party")
     if any(request["op"] == _FREE for request in rest[:-1]):
         raise UsageError("the session has requests after its end: that is no script, and a vector has one request")
+    known = {_STEP: {"handle", "phase", "inbox"}, _FREE: {"handle"}, opening["op"]: {*OPERATIONS[opening["op"]][0]}}
+    for request in requests:
+        if more := sorted(set(request["params"]) - known[request["op"]]):
+            raise UsageError(f"{request['op']} has the member {shown(more[0])}, which no script carries")
     given = opening["params"]
     name = f"{given.get('protocol')}.{given.get('role')}"
     operation = name.replace("-", "_")

@@ -11,7 +11,7 @@ from typing import Any
 from secagg_spec.arithmetic import validate
 from secagg_spec.commands.options import write_json
 from secagg_spec.conformance.adapter.values import writable_file
-from secagg_spec.errors import UsageError
+from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.privacy import wording
 from secagg_spec.protocols.steps import SERVER
 from secagg_spec.traces import files, rounds
@@ -42,7 +42,7 @@ def add_parser(commands: Any) -> None:
     )
     add = parser.add_argument
     add("file", type=Path, metavar="FILE", help="the trace")
-    add("--colluders", default="", metavar="USERS", help="users that pool what they know with the server, as in 0,3")
+    add("--colluders", metavar="USERS", help="users that pool what they know with the server, as in 0,3")
     add("--json", type=Path, metavar="FILE", help="write the results of all rounds")
     parser.set_defaults(run=main)
 
@@ -51,7 +51,9 @@ def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: every message may be sent; 1: some message may not."""
     if options.json is not None:
         writable_file("--json", options.json, options.file)
-    colluders = wording.numbers("--colluders", options.colluders)
+    if options.colluders == "":
+        raise ParameterError("--colluders", "", "users, as in 0,3; without the option there are none")
+    colluders = wording.numbers("--colluders", options.colluders or "")
     results: list[dict[str, Any]] = []
     for round, learned in _rounds(options.file, colluders):
         print("\n".join([*([""] if results else []), *_lines(round, learned, colluders)]))

@@ -61,7 +61,7 @@ def judge(
     cases, seed : int
         Cases for each check, and the seed from which they are drawn.
     pattern : str, optional
-        Only checks whose id or clause matches.
+        Only checks whose id or clause matches this, or one of several patterns with commas between.
     expect : str or Path, optional
         A file of expected failures, whose target name is ``adapter``.
     timeout : float
@@ -147,8 +147,10 @@ def connected(adapter: Adapter, timeout: float) -> Connection:
         words = shlex.split(adapter) if isinstance(adapter, str) else _words(adapter)
     except ValueError as error:
         raise UsageError(f"{adapter!r} is not a command line: {error}") from None
-    if not words:
+    if not words or not words[0]:
         raise UsageError("the command line of the adapter is empty")
+    if any("\0" in word for word in words):
+        raise UsageError("the command line of the adapter has a null character, which no command can have")
     return ProcessConnection(words, validate.plain(timeout))
 
 

@@ -195,10 +195,10 @@ def _entry(line: bytes, number: int, protocols: Collection[str]) -> Head | Entry
 
 def _head(value: dict[str, Any], number: int, protocols: Collection[str]) -> Head:
     if type(value["trace"]) is not int or value["trace"] != VERSION:
-        raise _Wrong(f"line {number}: a trace of version {str(value['trace'])[:20]}, and {VERSION} is read")
+        raise _Wrong(f"line {number}: a trace of version {repr(value['trace'])[:20]}, and {VERSION} is read")
     protocol = value["protocol"]
     if protocol not in list(protocols):
-        raise _Wrong(f"line {number}: protocol = {str(protocol)[:40]!r}: must be one of {', '.join(protocols)}")
+        raise _Wrong(f"line {number}: protocol = {repr(protocol)[:40]}: must be one of {', '.join(protocols)}")
     for part, names in (("numbers", NUMBERS[protocol]), ("setup", PARTIES[f"{protocol}.server"][0])):
         given = value[part]
         if not isinstance(given, dict) or set(given) != set(names):

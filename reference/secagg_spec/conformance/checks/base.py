@@ -34,6 +34,8 @@ from secagg_spec.conformance.cases.strategies import decimal, possible
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.sessions.choices import NoCase
 
+GIVES = "the implementation gives"
+"""What the message says of a raw value that the adapter repairs."""
 NO_CASE = "not run: the declared range holds no case"
 NOT_EXPRESSIBLE = "cannot be expressed: the interface of the implementation cannot say what is asked"
 NOTHING_DECLARED = "not run: the declared ranges, grades and policies hold no case"
@@ -64,7 +66,7 @@ class CheckFailed(Exception):
 
 
 class Declined(Exception):
-    """The adapter declined a case outside its declared range, which it may do."""
+    """No answer decides a case: the adapter declined it outside its declared range; or a message says why."""
 
 
 class NotExpressible(Declined):

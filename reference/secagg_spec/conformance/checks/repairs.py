@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities, rawable
 from secagg_spec.conformance.adapter.wire import elements
 from secagg_spec.conformance.checks.base import (
+    GIVES,
     LAST,
     REGISTRY,
     Caller,
     Check,
     CheckFailed,
     Declined,
-    Exchange,
     check,
     judge_again,
 )
@@ -33,10 +33,11 @@ _RIGHT = {
     *("exact", "neighbours", "signed", "any-shares", "sum", "same", "round-trip", "prefix", "own-masks", "own-shares")
 }
 """The last parts of the names of the checks that ask valid requests and compare their results."""
-GIVES = "the implementation gives"
-"""What the message says of a value that the adapter repairs."""
 _CARRIED = {"quantizer.quantize": ("QNT-05",)}
 """The clauses that say in which range a result lies, where they are not those of the check that asked."""
+
+
+_NONE_CAME = "not run: no raw value came, since each case fails without them as well"
 
 
 class _Untrue(Exception):
@@ -53,8 +54,7 @@ def _register(operation: str, right: tuple[Check, ...]) -> None:
     def raw(draw: Any, call: Caller) -> None:
         """What the implementation gives is the result: its adapter need not reduce it, cut it or fill it up."""
         known = [one for one in right if one.runs_on(call.caps)]
-        missed: CheckFailed | Declined = Declined()
-        first, given, seen = draw(st.integers(0, len(known) - 1)), False, list[Exchange]()
+        missed, first, given = Declined(), draw(st.integers(0, len(known) - 1)), False
         for chosen in (*known[first:], *known[:first]):
             call.transcript.clear()
             drawn = list[Any]()
@@ -68,9 +68,8 @@ def _register(operation: str, right: tuple[Check, ...]) -> None:
             if isinstance(failed, CheckFailed) and asked:
                 _refuse_other_answers(chosen, failed, drawn, call)
             if failed:
-                missed, seen = failed, asked
+                missed = failed if isinstance(failed, Declined) else Declined(_NONE_CAME)
         if not given:
-            call.transcript[:] = seen
             raise missed
 
 
@@ -89,7 +88,7 @@ def _kept(draw: Any, drawn: list[Any], strategy: Any) -> Any:
 
 
 def _refuse_other_answers(chosen: Check, failed: CheckFailed, drawn: list[Any], call: Caller) -> None:
-    """Raise a failure that does not come without raw values, and one that leaves a request for them without a result.
+    """Raise a failure that does not come without raw values.
 
     Any other is that of the check that asks without, and must not hide what the adapter repairs (CNF-58).
     """
@@ -104,8 +103,6 @@ def _refuse_other_answers(chosen: Check, failed: CheckFailed, drawn: list[Any], 
         changed.clauses = () if without else failed.clauses or chosen.clauses
         raise changed
     failed.clauses = failed.clauses or chosen.clauses
-    if without:
-        raise failed
 
 
 def _judge(

@@ -14,7 +14,7 @@ from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities
 from secagg_spec.conformance.adapter.plain import KEPT, MESSAGE, Room, clip, counted, fit_for_json, pasted, shown
 from secagg_spec.conformance.adapter.wire import RawLine, Request, quoted, unpack
 from secagg_spec.conformance.checks import Check
-from secagg_spec.conformance.checks.repairs import GIVES
+from secagg_spec.conformance.checks.base import GIVES
 from secagg_spec.conformance.mutation.coverage import Reach
 from secagg_spec.conformance.reports.findings import Finding, findings
 from secagg_spec.conformance.running import chart, suite

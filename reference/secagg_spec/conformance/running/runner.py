@@ -221,6 +221,8 @@ class _Run:
     """The number of cases skipped because they need a stream that the adapter does not offer."""
     declined: int = 0
     """The number of cases that no answer decides, as one outside the declared ranges that was declined."""
+    undecided: str = ""
+    """Why the last of them is not decided."""
     inexpressible: int = 0
     """The number of cases that the interface of the implementation cannot say (ADP-44)."""
     choices: tuple[Any, ...] | None = None
@@ -337,7 +339,7 @@ def run_check(connection: Connection, caps: Capabilities, check: Check, settings
     failure = bounded(_with_others(_confirmed(connection, caps, met), met))
     unjudged = met.without_stream + met.inexpressible + met.declined
     if not met.asked or (unjudged == met.cases and failure is None):
-        note = base.NOT_EXPRESSIBLE if met.inexpressible else suite.OUTSIDE if met.declined else base.NO_CASE
+        note = base.NOT_EXPRESSIBLE if met.inexpressible else met.undecided if met.declined else base.NO_CASE
         return Outcome(check, "unsupported", note=note, inexpressible=met.inexpressible)
     return Outcome(
         check,
@@ -460,8 +462,8 @@ def _case(
     except base.NotExpressible:
         met.inexpressible += 1
         return
-    except base.Declined:
-        met.declined += 1
+    except base.Declined as declined:
+        met.declined, met.undecided = met.declined + 1, str(declined) or suite.OUTSIDE
         return
     except NoStream:
         met.without_stream += 1
