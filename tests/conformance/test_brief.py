@@ -122,8 +122,8 @@ def test_the_reason_of_a_baseline_is_none() -> None:
     for check in known["checks"]:
         check["expected_failure"] = NO_REASON
     named = [
-        [line.split()[:1] + line.split()[3:] for line in told.splitlines() if re.match(r"crash +lib", line)]
-        for told in (brief.summary({**data, "targets": [one]}) for one in (new, known))
+        [line.split()[:1] + line.split()[3:] for line in said.splitlines() if re.match(r"crash +lib", line)]
+        for said in (brief.summary({**data, "targets": [one]}) for one in (new, known))
     ]
     assert len(named[0]) == len(known["findings"])
     assert [one[-1] for one in named[0]] == [one[-1] for one in named[1]]

@@ -319,6 +319,7 @@ def test_a_journal_is_a_path(journal: Any) -> None:
 def test_a_journal_in_the_home_folder_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     assert SecureAggregationMod(Policy(("secagg",)), "~/journal").journal == tmp_path / "journal"
+    assert SecureAggregationMod(Policy(("secagg",)), "~nobody-of-this-name/x").journal == Path("~nobody-of-this-name/x")
     with pytest.raises(ParameterError, match="policy"):
         SecureAggregationMod("secagg")  # type: ignore[arg-type, unused-ignore]
 

@@ -359,6 +359,13 @@ def test_a_number_that_does_not_fit_its_type_is_refused(number: float, kind: str
             weights.like(arrays, types)
 
 
+def test_large_integers_fit_another_type_of_integers_exactly() -> None:
+    given = np.array([2**63 - 1, 0], dtype=np.int64)
+    [found] = weights.like([given], [np.dtype(np.uint64)])
+    assert found.dtype == np.uint64
+    assert found.tolist() == [2**63 - 1, 0]
+
+
 @pytest.mark.parametrize("kind", ["m8[s]", "M8[s]", "?", "c16", "O", "V4"])
 def test_arrays_of_other_than_real_numbers_are_refused_by_both_sides(kind: str) -> None:
     arrays = [np.zeros(2), np.zeros(3, dtype=kind)]

@@ -80,9 +80,9 @@ def place(error: BaseException) -> str:
 
 
 @contextmanager
-def bounded() -> Iterator[None]:
-    """Raise `TooLongError` when the block takes longer than `SECONDS`."""
-    seconds = SECONDS
+def bounded(seconds: int | None = None) -> Iterator[None]:
+    """Raise `TooLongError` when the block takes longer than some seconds, by default `SECONDS`."""
+    seconds = SECONDS if seconds is None else seconds
 
     def ring(*_: Any) -> None:
         raise TooLongError(f"longer than {seconds} s")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 from itertools import product
 from math import comb
@@ -18,6 +15,7 @@ from secagg_spec.planning import odds
 from secagg_spec.planning.choices import PROTOCOLS, alone
 from secagg_spec.planning.plan import plan
 from secagg_spec.planning.wishes import Wish
+from tests.harden.engine import bounded
 
 RATES = st.fractions(0, 1, max_denominator=1000)
 SMALL_RATES = st.fractions(Fraction(1, 50), Fraction(49, 50), max_denominator=50)
@@ -27,22 +25,6 @@ WIDEST = [
     Wish(10**6, 10, LEAST, Fraction(1, 2), rounds=10**4),
     Wish(10**6, 20, Fraction(1, 3), Fraction(1, 3), failure=MOST, leak=MOST),
 ]
-
-
-@contextmanager
-def timed(seconds: int) -> Iterator[None]:
-    """Fail when the block takes longer."""
-
-    def late(*_: object) -> None:
-        raise TimeoutError(f"after {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def tail(trials: int, rate: Fraction, least: int) -> Fraction:
@@ -113,7 +95,7 @@ def test_who_is_in_the_same_rounds_is_counted_over_all_patterns(
 def test_the_most_rounds_are_summed_at_each_end_of_the_rates(
     rate: Fraction, least: int, stop: Fraction, expected: Fraction
 ) -> None:
-    with timed(5):  # Fractions with the power of a rate as denominator, of 10^7 bits, took hours
+    with bounded(5):  # Fractions with the power of a rate as denominator, of 10^7 bits, took hours
         found = odds.without_companions(10**4, rate, 10**6, least, stop)
     assert abs(found - expected) <= expected / 2**32
 
@@ -121,7 +103,7 @@ def test_the_most_rounds_are_summed_at_each_end_of_the_rates(
 @pytest.mark.requirement("PLN-03", "PLN-05")
 @pytest.mark.parametrize("wish", WIDEST, ids=lambda wish: f"{wish.users} users")
 def test_a_plan_of_the_widest_wishes_takes_seconds(wish: Wish) -> None:
-    with timed(10):
+    with bounded(10):
         assert len(plan(wish).choices) + len(plan(wish).out) == len(PROTOCOLS)
 
 

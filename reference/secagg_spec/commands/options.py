@@ -83,7 +83,8 @@ def add_targets(parser: argparse.ArgumentParser) -> None:
 def add_pattern(parser: argparse.ArgumentParser) -> None:
     """Add ``-k``, which may be given several times."""
     about = (
-        "only checks with this in their id or clauses, or with this id; none with it after a '!'; several with commas"
+        "only checks with this in their id or clauses, or with this id; none with it after a '!'; several with "
+        "commas, or repeated"
     )
     parser.add_argument("-k", dest="patterns", action="append", default=[], metavar="PATTERN", help=about)
 

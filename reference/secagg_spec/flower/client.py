@@ -115,9 +115,8 @@ class Policy(validate.Plain):
             The client does not accept the plan (FLW-04, FLW-27).
         """
         kind = self.kind(plan.protocol)
-        shared = plan.N * -(-plan.d // kind.pieces(plan)) if kind.pieces(plan) else 0
-        limits = (("N", plan.N, self.most_users), ("d", plan.d, self.most_elements))
-        for name, given, most in (*limits, ("elements of all shares", shared, self.most_elements)):
+        shares = ("elements of all shares", kind.shared(plan), self.most_elements)
+        for name, given, most in (("N", plan.N, self.most_users), ("d", plan.d, self.most_elements), shares):
             if given > most:
                 raise ParameterError(name, given, f"at most {most}, the most that the client's policy allows")
         colluding = kind.parameters(plan).T

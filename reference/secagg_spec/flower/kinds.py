@@ -79,11 +79,8 @@ class Kind:
         """Return the smallest number of users in a sum."""
         raise NotImplementedError
 
-    def pieces(self, plan: Plan) -> int:
-        """Return into how many pieces a mask is cut, each for N shares; 0 if no share grows with the input.
-
-        The numbers of the plan need not be allowed ones.
-        """
+    def shared(self, plan: Plan) -> int:
+        """Return how many elements the N shares of a mask have; the numbers of the plan need not be allowed ones."""
         return 0
 
     def user(self, plan: Plan, user: int, private: Private) -> Any:
@@ -245,8 +242,9 @@ class LightSecAgg(Kind):
         numbers = self.parameters(plan)
         return max(numbers.U, numbers.T + 2)
 
-    def pieces(self, plan: Plan) -> int:
-        return max(1, plan.numbers.get("U", 0) - plan.numbers.get("T", 0))
+    def shared(self, plan: Plan) -> int:
+        pieces = max(1, plan.numbers.get("U", 0) - plan.numbers.get("T", 0))
+        return plan.N * -(-plan.d // pieces)
 
     def user(self, plan: Plan, user: int, private: Private) -> Any:
         context = lightsecagg.sealing_context(self.parameters(plan), plan.session, plan.round)

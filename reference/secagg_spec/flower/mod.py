@@ -51,7 +51,7 @@ class SecureAggregationMod:
 
     def __init__(self, policy: Policy, journal: str | Path | None = None) -> None:
         self.policy = validate.instance("policy", policy, Policy)
-        self.journal = None if journal is None else validate.path_of("journal", journal).expanduser()
+        self.journal = None if journal is None else _at_home("journal", journal)
 
     def __call__(self, message: Message, context: Context, call_next: Callable[[Message, Context], Message]) -> Message:
         """Answer a message about training by one step of the round; give any other one to the app.
@@ -86,9 +86,14 @@ class SecureAggregationMod:
     def _folder(self, context: Context) -> Path:
         folder = self.journal
         if folder is None and JOURNAL in context.node_config:
-            folder = validate.path_of(JOURNAL, context.node_config[JOURNAL]).expanduser()
+            folder = _at_home(JOURNAL, context.node_config[JOURNAL])
         home = os.environ.get("SECAGG_SPEC_HOME") or Path.home() / ".secagg-spec"
         return (folder or Path(home) / "flower") / str(context.node_id)
+
+
+def _at_home(name: str, path: object) -> Path:
+    """Return a path; a home folder at its beginning in full, if there is such a user."""
+    return Path(os.path.expanduser(validate.path_of(name, path)))  # that of Path raises RuntimeError
 
 
 def _trained(reply: Message) -> tuple[weights.Arrays, int]:

@@ -159,11 +159,11 @@ def like(arrays: Arrays, types: Sequence[np.dtype[Any]]) -> list[NDArray[Any]]:
 def _as(array: NDArray[Any], dtype: np.dtype[Any], name: str) -> NDArray[Any]:
     if array.dtype == dtype:
         return array
-    exact = np.rint(array) if dtype.kind in "iu" else array
     whole = dtype.kind in "iu"
+    exact = np.rint(array) if whole and array.dtype.kind == "f" else array
     info = np.iinfo(dtype) if whole else np.finfo(dtype)
     least, most = (info.min, info.max) if whole else (float(info.min), float(info.max))
-    for number in (float(exact.min(initial=0)), float(exact.max(initial=0))):
+    for number in (exact.min(initial=0).item(), exact.max(initial=0).item()):
         if not isfinite(number) or not least <= (int(number) if whole else number) <= most:
             raise OutOfRange(f"a number of {name}", number, f"one of type {dtype}")
     return exact.astype(dtype)

@@ -228,7 +228,7 @@ class SecAggPlusWorkflow(_Workflow):
         if modulus_range != 2**32:
             raise ParameterError("modulus_range", modulus_range, "2**32 = 4294967296")
         weight = validate.number(max_weight)
-        if weight is not None and weight == weight // 1:
+        if isinstance(weight, float) and weight.is_integer():
             max_weight = int(weight)
         most = validate.integer("max_weight", max_weight, 1)
         try:

@@ -317,8 +317,8 @@ def _check_composed(name: str, declaration: Mapping[str, Any]) -> None:
         raise AdapterUnusable(f"hello: 'composed' of {name!r} is {declaration['composed']!r}; it must be true or false")
     listed = declaration.get("raw", [])
     if not isinstance(listed, list) or not all(isinstance(one, str) and one in rawable(name) for one in listed):
-        known = ", ".join(rawable(name)) or "none of its members"
-        raise AdapterUnusable(f"hello: 'raw' of {name!r} is {listed!r}; it is a list, of {known}")
+        known = f"a list, of {', '.join(rawable(name))}" if rawable(name) else "an empty list, or absent"
+        raise AdapterUnusable(f"hello: 'raw' of {name!r} is {listed!r}; it is {known}")
     if len(set(listed)) < len(listed):
         raise AdapterUnusable(f"hello: 'raw' of {name!r} is {listed!r}; it names a member twice")
     if listed and not declaration.get("composed", True):
