@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
     from jsonschema.exceptions import ValidationError
 
 Where: TypeAlias = tuple[str | int, ...]
@@ -29,11 +31,17 @@ def faults(document: object, schema: Mapping[str, Any]) -> Iterator[tuple[Where,
         return
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - most commands judge no file by a schema
 
-    error = None
-    for error in Draft202012Validator(schema).iter_errors(document):
-        yield (*error.absolute_path, *_named(error)), _said(error)
-    if error is None:
+    fault = None
+    for fault in broken(document, Draft202012Validator(schema)):
+        yield fault
+    if fault is None:
         _RIGHT.add(digest)
+
+
+def broken(document: object, validator: Draft202012Validator) -> Iterator[tuple[Where, str]]:
+    """Yield what `faults` yields, for the schema of a validator; nothing is remembered."""
+    for error in validator.iter_errors(document):
+        yield (*error.absolute_path, *_named(error)), _said(error)
 
 
 def _named(error: ValidationError) -> Where:
@@ -71,8 +79,14 @@ def _one_of(error: ValidationError) -> str:
     mistyped = {one.schema_path[0] for one in error.context if one.validator == "type"}
     errors = [one for one in error.context if one.schema_path[0] not in mistyped] or error.context
     closest = max(errors, key=lambda one: len(one.absolute_path))
-    inside = "".join(f"[{part!r}]" for part in closest.relative_path)
-    return f"{inside} {_said(closest)}" if inside else " or ".join(dict.fromkeys(map(_said, errors)))
+    if not closest.relative_path:
+        faults = Counter(one.schema_path[0] for one in errors)
+        errors = [one for one in errors if faults[one.schema_path[0]] == min(faults.values())]
+        if len(errors) > 1:
+            return " or ".join(dict.fromkeys(map(_said, errors)))
+        closest = errors[0]
+    inside = "".join(f"[{part!r}]" for part in (*closest.relative_path, *_named(closest)))
+    return f"{inside} {_said(closest)}" if inside else _said(closest)
 
 
 _PHRASES: Mapping[str, Callable[[ValidationError], str]] = {
@@ -82,7 +96,7 @@ _PHRASES: Mapping[str, Callable[[ValidationError], str]] = {
     "pattern": _pattern,
     "required": lambda error: "is missing",
     "additionalProperties": lambda error: (
-        f"there is no such field; the fields are {', '.join(error.schema['properties'])}"
+        f"there is no such field; the fields are {', '.join(error.schema['properties']) or 'none'}"
     ),
     "minProperties": _count,
     "maxProperties": _count,

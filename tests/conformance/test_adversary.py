@@ -71,9 +71,7 @@ def test_an_independent_implementation_plays_every_party_without_an_alarm() -> N
 @pytest.mark.parametrize("protocol", INPUTS)
 def test_a_step_that_breaks_several_rules_may_be_refused_for_any_of_them(protocol: str, name: str) -> None:
     connection, altered = right.Direct(name), 0
-    with sessions_adversary.opened(
-        INPUTS[protocol], Player(connection, greet(connection.ask)), [1], connection
-    ) as engine:
+    with sessions_adversary.opened(INPUTS[protocol], Player(connection, greet(connection.ask)), [1]) as engine:
         while not engine.over:
             senders = {letter.message.sender for letter in engine.waiting(1) if letter.message} - {SERVER}
             if len(senders) > 1:

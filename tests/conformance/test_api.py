@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shlex
@@ -36,6 +37,10 @@ def test_an_adapter_is_judged_in_one_call(fault: str, code: int) -> None:
     assert [judged.outcome.check.id for judged in report.judged] == ["field.add/exact"]
 
 
+def cancelled() -> None:
+    raise asyncio.CancelledError
+
+
 def test_a_function_is_an_adapter() -> None:
     mine = Adapter("mine", "1")
 
@@ -53,6 +58,8 @@ def test_a_function_is_an_adapter() -> None:
     [
         (lambda: 1 // 0, "crash"),
         (sys.exit, "crash"),
+        (cancelled, "crash"),
+        (lambda: pytest.fail("the implementation's own test"), "crash"),
         (lambda: {"id": 1, "result": {1}}, "protocol"),
         (lambda: {"id": 1, "result": {"value": np.int64(1)}}, "protocol"),
         (lambda: None, "protocol"),

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,7 +23,7 @@ from secagg_spec.conformance.checks.playing import SESSIONS
 from secagg_spec.conformance.reports import report
 from secagg_spec.conformance.running import runner
 from secagg_spec.conformance.running.runner import Outcome, Settings, run, run_check
-from secagg_spec.conformance.sdk.secagg_adapter import PARTIES, Adapter, Reject
+from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, PARTIES, Adapter, Reject
 from secagg_spec.conformance.targets import TARGETS
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.vectors import judge
@@ -223,6 +225,81 @@ def test_sessions_of_a_failure_are_no_failure_of_the_next_check() -> None:
     chosen = Settings(cases=3, seed=1, pattern="adversary/secagg.user,adversary/basecagg.user")
     found = {outcome.check.id: outcome.verdict for outcome in run(DirectConnection(answer), chosen)[1]}
     assert found == {"adversary/secagg.user": "wrong_value", "adversary/basecagg.user": "pass"}
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("CNF-58")
+@pytest.mark.parametrize("id", ["session.step/types", "session.again/members", "session.new/members"])
+def test_a_session_that_a_failing_case_leaves_open_is_freed(id: str) -> None:
+    """The adapter ignores members that it does not know; all its rejections are right."""
+    built = reference.build()
+
+    def answer(request: Any) -> Any:
+        if isinstance(request, dict) and request.get("op") in OPERATIONS:
+            known = OPERATIONS[request["op"]][0]
+            request = {**request, "params": {name: it for name, it in request["params"].items() if name in known}}
+        return built.answer(request)
+
+    _, [outcome] = run(DirectConnection(answer), Settings(cases=30, seed=1, pattern=id))
+    assert outcome.failure is not None
+    assert (outcome.verdict, outcome.failure.also) == ("accepted_invalid", ())
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("ADP-13")
+@pytest.mark.parametrize("code", ["bad_share", "bad_ciphertext", "inconsistent_sets"])
+@pytest.mark.parametrize("operation", ["field.add", "prg.expand", "quantizer.quantize", "shamir.reconstruct"])
+def test_capital_digits_are_malformed_and_nothing_of_another_kind(operation: str, code: str) -> None:
+    built = reference.build()
+
+    def answer(request: Any) -> Any:
+        found = built.answer(request)
+        capital = re.search('"[0-9A-F]*[A-F]', json.dumps(request["params"]))
+        return {**found, "reject": {"code": code}} if "reject" in found and capital else found
+
+    _, [outcome] = run(DirectConnection(answer), Settings(cases=30, seed=1, pattern=f"{operation}/hex"))
+    assert outcome.verdict == "wrong_reason"
+
+
+def add_member(value: Any, deep: bool) -> Any:
+    """Return a result with an unknown member in itself, or in each object inside of it."""
+    more = {} if deep else {"zq": 1}
+
+    def inside(value: Any) -> Any:
+        if isinstance(value, list):
+            return [inside(one) for one in value]
+        return {**{name: inside(one) for name, one in value.items()}, "zq": 1} if isinstance(value, dict) else value
+
+    return {**{name: inside(one) if deep else one for name, one in value.items()}, **more}
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("ADP-15")
+@pytest.mark.parametrize(
+    ("operation", "deep", "found"),
+    [
+        ("field.add", False, "field.add/result: protocol"),
+        ("signature.verify", False, "signature.verify/result: protocol"),
+        ("secagg.unmasking", True, "secagg.unmasking/result: protocol"),
+        ("basa.epochs", True, "basa.epochs/result: protocol"),
+        ("secagg.user", True, "secagg.user/result: protocol"),
+        ("echo", False, "adapter/echo: wrong_value"),
+        ("session.free", False, "session.new/in-use: wrong_value"),
+        ("session.step", False, "session.new/secagg-mixed: protocol"),
+    ],
+)
+def test_a_result_has_no_member_that_the_text_does_not_have(operation: str, deep: bool, found: str) -> None:
+    built = reference.build()
+
+    def answer(request: Any) -> Any:
+        given = built.answer(request)
+        chosen = request["op"] == operation and "result" in given
+        return {**given, "result": add_member(given["result"], deep)} if chosen else given
+
+    id, _, verdict = found.partition(": ")
+    _, [outcome] = run(DirectConnection(answer), Settings(cases=10, seed=1, pattern=id))
+    assert outcome.failure is not None
+    assert (outcome.verdict, "zq" in outcome.failure.message or verdict == "wrong_value") == (verdict, True)
 
 
 def narrow_alarms(hello: dict[str, Any], settings: Settings) -> list[str]:

@@ -241,9 +241,10 @@ def test_a_valid_request_can_be_expressed() -> None:
         ("prg.expand", {"ranges": {"key": {"values": [16]}}}, {}, "prg.stream is not 'other'"),
         ("shamir.share", {"ranges": {"secret": {"values": [16]}}}, {}, "shamir.field is not 'other'"),
         ("prg.expand", {"ranges": {"n": {"multiple": 0}}}, {}, "must be a number from 1 on"),
-        ("shamir.share", {"ranges": {"n": {"multiple": 2}}}, {}, "has no multiple"),
-        ("prg.expand", {"ranges": {"q": {"multiple": 2}}}, {}, "has no multiple"),
-        ("prg.expand", {"ranges": {"n": {"multiple": 2, "values": [4]}}}, {}, "values beside"),
+        ("shamir.share", {"ranges": {"n": {"multiple": 2}}}, {}, "has 'multiple'; it may have min, max or values"),
+        ("prg.expand", {"ranges": {"q": {"multiple": 2}}}, {}, "has 'multiple'; it may have min, max or values"),
+        ("prg.expand", {"ranges": {"n": {"multiple": 2, "values": [4]}}}, {}, "has multiple beside values"),
+        ("prg.expand", {"ranges": {"n": {"step": 2}}}, {}, "has 'step'; it may have min, max, multiple or values"),
         (
             "shamir.share",
             {"parameter_sets": [{"t": 4, "n": 3}]},
@@ -253,7 +254,7 @@ def test_a_valid_request_can_be_expressed() -> None:
         ("shamir.share", {"parameter_sets": [{"t": 3}]}, {}, "must give ['n', 't']"),
         ("secagg.sum", {"parameter_sets": [{"N": 3, "t": 4}]}, {}, "allows no parameter set of 'secagg.sum' (ADP-42)"),
         ("secagg.sum", {"ranges": {"R": {"min": str(2**522)}}}, {}, "leave no parameters"),
-        ("select.batch", {"ranges": {"strategy": {"min": 1}}}, {}, "must be a list of values"),
+        ("select.batch", {"ranges": {"strategy": {"min": 1}}}, {}, "has 'min'; it may have values"),
         ("select.batch", {"ranges": {"strategy": {"values": ["best"]}}}, {}, "has 'best'; it may have random"),
         ("prg.expand", {"ranges": {"n": {"min": 5, "max": 7, "multiple": 8}}}, {}, "leave no parameters"),
         *(
@@ -265,7 +266,7 @@ def test_a_valid_request_can_be_expressed() -> None:
             for said, wrong in ((-1, {"max": -1}), (-1, {"values": [32, -1]}), (0, {"values": [0]}), (0, {"min": 0}))
         ),
         ("quantizer.quantize", {"ranges": {"x": {"values": ["binary16"]}}}, {}, "has 'binary16'; it may have binary64"),
-        ("quantizer.quantize", {"ranges": {"x": {"min": 1}}}, {}, "must be a list of values"),
+        ("quantizer.quantize", {"ranges": {"x": {"min": 1}}}, {}, "has 'min'; it may have values"),
         ("basecagg.encode", {"ranges": {"x": {"values": ["binary32"]}}}, {}, "no ranged parameter 'x'"),
         ("audit.privacy", {"ranges": {"N": {"min": 1}}}, {}, "no ranged parameter 'N'"),
     ],

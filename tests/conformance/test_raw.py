@@ -343,7 +343,7 @@ def test_an_adapter_that_declares_raw_values_and_gives_none_is_told_how() -> Non
         ("field.add", ["sum"], "it is a list, of value"),
         ("field.add", [1], "it is a list, of value"),
         ("lightsecagg.round", ["contributors"], "it is a list, of aggregate"),
-        ("secagg.view", ["vectors"], "it is a list, of none of its members"),
+        ("secagg.view", ["vectors"], "it is an empty list, or absent"),
     ],
 )
 def test_a_declaration_of_raw_values_that_cannot_be_is_refused(operation: str, raw: Any, said: str) -> None:

@@ -93,6 +93,17 @@ def test_an_answer_of_a_function_beyond_the_longest_line_is_refused(monkeypatch:
     assert broken.value.verdict == "protocol"
 
 
+@pytest.mark.requirement("CNF-50")
+@pytest.mark.parametrize("levels", [99, 100_000])
+def test_an_answer_of_a_function_with_too_many_levels_is_refused(levels: int) -> None:
+    data: list[Any] = []
+    for _ in range(levels):
+        data = [data]
+    with pytest.raises(AdapterBroken, match="nested deeper than 100 levels") as broken:
+        DirectConnection(lambda request: {"id": 1, "result": {"data": data}}).ask(Request("echo", {}))
+    assert broken.value.verdict == "protocol"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", one_in(2, part(2, ["huge-stderr", "noise-at-start", "slow", "split-line"])))
 def test_noise_before_hello_and_on_standard_error_slowness_and_split_lines_are_no_failure(

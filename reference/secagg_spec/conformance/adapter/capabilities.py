@@ -306,8 +306,7 @@ def _check_operation(name: str, declaration: Any, policies: Mapping[str, Any]) -
             raise AdapterUnusable(f"hello: {name!r} has a range of 'secret', and {lacks}")
         if parameter not in ranged(name):
             raise AdapterUnusable(f"hello: {name!r} has no ranged parameter {parameter!r}")
-        if isinstance(declared, dict) and "multiple" in declared and (name, parameter) != ("prg.expand", "n"):
-            raise AdapterUnusable(f"hello: a range of {parameter!r} of {name!r} has no multiple; n of 'prg.expand' has")
+        _refuse_members(name, parameter, declared)
         _parse_range(parameter, declared)
 
 
@@ -408,21 +407,28 @@ def _allowed_set(name: str, entry: dict[str, int]) -> bool:
     return T >= 1 and D >= 0 and enough <= N - D and (U is None or T < U <= N - D) and agreed
 
 
-def _parse_range(parameter: str, declared: Any) -> Range:
+def _refuse_members(operation: str, parameter: str, declared: Any) -> None:
+    """Refuse a range that is no object with some of the members that the parameter's range may have."""
+    bounds = () if parameter in TEXT_RANGES else ("min", "max")
+    multiples = ("multiple",) if (operation, parameter) == ("prg.expand", "n") else ()
+    names = (*bounds, *multiples, "values")
+    known = " or ".join((", ".join(names[:-1]), names[-1])) if bounds else "values"
     if not isinstance(declared, dict) or not declared:
-        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} needs min, max, multiple or values")
-    if unknown := sorted(set(declared) - {"min", "max", "values", "multiple"}):
-        known = "it may have min, max, multiple or values"
-        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} has {unknown[0]!r}; {known}")
+        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} of {operation!r} needs {known}")
+    if unknown := sorted(set(declared).difference(names)):
+        what = f"the range {declared!r} of {parameter!r} of {operation!r} has {unknown[0]!r}"
+        raise AdapterUnusable(f"hello: {what}; it may have {known}")
+
+
+def _parse_range(parameter: str, declared: Any) -> Range:
     if "values" in declared and (not isinstance(declared["values"], list) or not declared["values"]):
         must = "must be a list with at least one entry"
         raise AdapterUnusable(f"hello: the values {declared['values']!r} of {parameter!r} {must}")
     if "values" in declared and len(declared["values"]) > MOST_VALUES:
         raise AdapterUnusable(f"hello: the range of {parameter!r} lists more than {MOST_VALUES} values")
     if "values" in declared and len(declared) > 1:
-        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} has values beside min, max or multiple")
-    if parameter in TEXT_RANGES and set(declared) != {"values"}:
-        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} must be a list of values")
+        other = next(name for name in declared if name != "values")
+        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} has {other} beside values")
     multiple = declared.get("multiple", 1)
     if type(multiple) is not int or multiple < 1:
         raise AdapterUnusable(f"hello: multiple in the range {declared!r} of {parameter!r} must be a number from 1 on")

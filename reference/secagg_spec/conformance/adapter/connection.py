@@ -317,12 +317,17 @@ class DirectConnection:
         try:
             with prg.generator(None):
                 answer = self._answer(request)
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # as CancelledError, and that of pytest.fail
             said = clip(f"the function raised {type(error).__name__}: {error}", _TAIL_CHARACTERS)
             raise wire.AdapterBroken("crash", said) from error
         try:
             line = json.dumps(answer).encode() + b"\n"
-        except (TypeError, ValueError, RecursionError) as error:
+        except RecursionError as error:
+            deep = f"the function returned what is nested deeper than {wire.DEEPEST} levels"
+            raise wire.AdapterBroken("protocol", deep) from error
+        except (TypeError, ValueError) as error:
             raise wire.AdapterBroken("protocol", f"the function returned what is not JSON: {error}") from error
         if len(line) > MAX_LINE:
             raise wire.AdapterBroken("protocol", _TOO_LONG)

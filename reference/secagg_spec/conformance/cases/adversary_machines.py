@@ -40,7 +40,6 @@ class Round(RuleBasedStateMachine):
     player: Player
     protocol: str
     role: Role
-    connection: Connection
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +51,7 @@ class Round(RuleBasedStateMachine):
         """Draw a round and the parties that the adapter plays."""
         inputs = drawn_rounds.inputs(data.draw, self.protocol)
         played = [SERVER] if self.role is Role.SERVER else strategies.subset(data.draw, inputs.users, 1, 2)
-        engine = self.stack.enter_context(opened(inputs, self.player, played, self.connection))
+        engine = self.stack.enter_context(opened(inputs, self.player, played))
         self.stage = Stage(engine, tuple(played))
 
     @property
@@ -115,7 +114,7 @@ def machine(connection: Connection, party: str) -> type[Round]:
         known = ", ".join(possible) or "none of its parties"
         raise UsageError(f"party is {party!r}; rounds can be played with {known}")
     protocol, _, role = party.partition(".")
-    given = {"player": Player(connection, caps), "connection": connection, "protocol": protocol, "role": Role(role)}
+    given = {"player": Player(connection, caps), "protocol": protocol, "role": Role(role)}
     return type("RoundUnderAttack", (Round,), {**{name: _rule(name) for name in RULES}, **given})
 
 

@@ -52,7 +52,7 @@ def play(call: Caller, protocol: str, role: Role, draw: Callable[[Any], Any]) ->
     played = [SERVER] if role is Role.SERVER else strategies.subset(draw, inputs.users, 1, 2)
     acts: list[Act] = []
     try:
-        with sessions_adversary.opened(inputs, playing.player(call), played, call.connection) as engine:
+        with sessions_adversary.opened(inputs, playing.player(call), played) as engine:
             stage, acts = Stage(engine, tuple(played)), engine.acts
             while not engine.over and len(engine.acts) < MOST_ACTS:
                 engine.do(draw(adversary_rules.acts(stage)))

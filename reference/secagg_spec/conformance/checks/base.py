@@ -27,15 +27,21 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.codes import INEXPRESSIBLE
 from secagg_spec.conformance.adapter.connection import Connection
 from secagg_spec.conformance.adapter.plain import differing
-from secagg_spec.conformance.adapter.wire import AdapterBroken, Answer, RawLine, Request, elements, unpack
+from secagg_spec.conformance.adapter.wire import (
+    AdapterBroken,
+    AdapterUnusable,
+    Answer,
+    RawLine,
+    Request,
+    elements,
+    unpack,
+)
 from secagg_spec.conformance.cases import valid
 from secagg_spec.conformance.cases.requests import some
 from secagg_spec.conformance.cases.strategies import decimal, possible
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.sessions.choices import NoCase
 
-GIVES = "the implementation gives"
-"""What the message says of a raw value that the adapter repairs."""
 NO_CASE = "not run: the declared range holds no case"
 NOT_EXPRESSIBLE = "cannot be expressed: the interface of the implementation cannot say what is asked"
 NOTHING_DECLARED = "not run: the declared ranges, grades and policies hold no case"
@@ -53,10 +59,12 @@ class CheckFailed(Exception):
 
     `clauses` are the clauses that the answer breaks, when they differ from those of the check: a right step before the
     fault came out wrong. `step` is the number of the wrong step in the last script or session, `LAST` for the last
-    answer, or None when only several answers together show the fault.
+    answer, or None when only several answers together show the fault. A `repaired` fault is that of a raw value, which
+    the adapter repairs (CNF-92).
     """
 
     clauses: tuple[str, ...] = ()
+    repaired = False
 
     def __init__(self, verdict: str, message: str, expected: Any = None, step: int | None = None) -> None:
         super().__init__(differing(message))
@@ -88,7 +96,8 @@ class Caller:
     `cases` is the number of cases of the run; statistical checks choose their sample size by it. A check adds to
     `limits` what a pass cannot rule out (CNF-31). Of the operation `probed`, raw values are asked for (ADP-55). With
     `shuffles`, messages arrive in a different order from the one that the check gives (CNF-61). At `until`, a reading
-    of `time.monotonic`, the check's share of the budget is spent. `begun` is called before the first request.
+    of `time.monotonic`, the check's share of the budget is spent. `handles` are those of the sessions that are open.
+    `begun` is called before the first request.
     """
 
     connection: Connection
@@ -103,6 +112,7 @@ class Caller:
     limits: list[str] = field(default_factory=list)
     until: float = math.inf
     probed: str = ""
+    handles: dict[str, None] = field(default_factory=dict)
     begun: Callable[[], None] = lambda: None
 
     def ask(self, op: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None = None) -> Answer:
@@ -116,7 +126,25 @@ class Caller:
             self.transcript.append(Exchange(request, None))
             raise CheckFailed(broken.verdict, f"{op}: {broken}", step=LAST) from None
         self.transcript.append(Exchange(request, answer))
+        if answer.kind == "result":
+            self._opened_or_freed(op, given.get("handle"))
         return answer
+
+    def _opened_or_freed(self, op: str, handle: Any) -> None:
+        if op == "session.new" and isinstance(handle, str):
+            self.handles[handle] = None
+        elif op == "session.free" and isinstance(handle, str):
+            self.handles.pop(handle, None)
+
+    def end_sessions(self) -> None:
+        """Free the sessions that the case left open, since others use the same handles; no transcript holds this."""
+        try:
+            while self.handles:
+                self.connection.ask(Request("session.free", {"handle": self.handles.popitem()[0]}))
+        except AdapterBroken:
+            self.connection.restart()
+        except AdapterUnusable:
+            pass  # the next request says so
 
     def raw(self, line: bytes, id: int | None, why: str) -> Answer:
         """Send a line that is not a request of the protocol, record the exchange, and return the answer."""

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities, rawable
 from secagg_spec.conformance.adapter.wire import elements
 from secagg_spec.conformance.checks.base import (
-    GIVES,
     LAST,
     REGISTRY,
     Caller,
@@ -120,7 +119,7 @@ def _judge(
         try:
             for differs in _compared(rawable(operation)[name], name, given[name], result.get(name), R):
                 broken = _CARRIED.get(operation, chosen.clauses)
-                _fail(f"{operation}: {GIVES} {differs}", "wrong_value", *broken)
+                _fail(f"{operation}: the implementation gives {differs}", "wrong_value", *broken, repaired=True)
         except ValueError as error:
             said = str(error) or "does not have its form"
             _fail(f"{operation}: the raw value of {name} {said}", "protocol", "ADP-55")
@@ -129,9 +128,9 @@ def _judge(
             _fail(f"{operation}: {name} {said}", "wrong_value", "ADP-56")
 
 
-def _fail(message: str, verdict: str, *clauses: str) -> NoReturn:
+def _fail(message: str, verdict: str, *clauses: str, repaired: bool = False) -> NoReturn:
     failed = CheckFailed(verdict, message, step=LAST)
-    failed.clauses = clauses
+    failed.clauses, failed.repaired = clauses, repaired
     raise failed
 
 

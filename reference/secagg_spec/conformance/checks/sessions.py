@@ -1,6 +1,6 @@
 """Checks of sessions: handles, forms, and whole rounds in which the adapter plays some parties (spec/adapter.md, 4)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -102,9 +102,16 @@ def _handle(draw: Any) -> str:
 
 
 def _open(call: Caller, handle: str, params: dict[str, Any], rand: dict[str, Any]) -> None:
-    result = dict(call.result(NEW, {"handle": handle, **params}, rand))
+    _demand_nothing(NEW, call.result(NEW, {"handle": handle, **params}, rand))
+
+
+def _free(call: Caller, handle: str) -> None:
+    _demand_nothing(FREE, call.result(FREE, {"handle": handle}))
+
+
+def _demand_nothing(op: str, result: Mapping[str, Any]) -> None:
     if result:
-        raise CheckFailed("wrong_value", f"the result of {NEW} is {result}, must be empty", {}, LAST)
+        raise CheckFailed("wrong_value", f"the result of {op} is {dict(result)}, must be empty", {}, LAST)
 
 
 def _first(inputs: SessionInputs) -> dict[str, Any]:
@@ -118,9 +125,9 @@ def in_use(draw: Any, call: Caller) -> None:
     handle = _handle(draw)
     _open(call, handle, params, rand)
     call.refused(NEW, {"handle": handle, **params}, IN_USE, "the handle is in use", rand)
-    call.result(FREE, {"handle": handle})
+    _free(call, handle)
     _open(call, handle, params, rand)
-    call.result(FREE, {"handle": handle})
+    _free(call, handle)
 
 
 @_of_sessions(f"{STEP}/no-session", "ADP-23", examples=16)
@@ -131,7 +138,7 @@ def no_session(draw: Any, call: Caller) -> None:
     free = draw(st.booleans())
     if how == "freed":
         _open(call, handle, params, rand)
-        call.result(FREE, {"handle": handle})
+        _free(call, handle)
     elif how == "refused":
         short = {"handle": handle, **params, "session": params["session"][2:]}
         call.refused(NEW, short, reject.LENGTH | {"bad_param"}, "the session is 15 bytes long", rand)
@@ -155,7 +162,7 @@ def independent(draw: Any, call: Caller) -> None:
         if set(again) != {"reject"}:
             raise CheckFailed("accepted_invalid", f"the step {inputs.table[0].phase} is taken twice in a session")
         for user in users:
-            call.result(FREE, {"handle": f"h{user}"})
+            _free(call, f"h{user}")
         outboxes.append(answers[first])
     if outboxes[0] != outboxes[1]:
         fail(f"user {first} sends something else when another session is open", outboxes[0])
@@ -169,7 +176,7 @@ def many(draw: Any, call: Caller) -> None:
     for handle in handles:
         _open(call, handle, params, rand)
     for handle in handles:
-        call.result(FREE, {"handle": handle})
+        _free(call, handle)
 
 
 @_of_sessions(f"{NEW}/members", "ADP-05", "ADP-26", examples=30)
@@ -221,7 +228,7 @@ def step_types(draw: Any, call: Caller) -> None:
     faulty = {**step, **wrong} if wrong else {name: step[name] for name in ("handle", "phase")}
     _open(call, handle, params, rand)
     call.refused(STEP, faulty, reject.MALFORMED, f"the step has {wrong or 'no inbox'}")
-    call.result(FREE, {"handle": handle})
+    _free(call, handle)
 
 
 @_of_sessions(f"{NEW}/unknown", "ADP-27", examples=16)
@@ -235,7 +242,7 @@ def unknown(draw: Any, call: Caller) -> None:
         return
     _open(call, handle, params, rand)
     call.refused(STEP, {"handle": handle, "phase": name, "inbox": []}, NO_SUCH, f"no step is called {name!r}")
-    call.result(FREE, {"handle": handle})
+    _free(call, handle)
 
 
 @_of_sessions(f"{NEW}/undeclared", "ADP-28", applies=lambda caps: set(PARTIES) > set(caps.parties), examples=8)
@@ -289,7 +296,7 @@ def again_no_session(draw: Any, call: Caller) -> None:
     handle, freed = _handle(draw), draw(st.booleans())
     if freed:
         _open(call, handle, params, rand)
-        call.result(FREE, {"handle": handle})
+        _free(call, handle)
     call.refused(AGAIN, {"handle": handle, **later}, NO_SESSION, "no session has this handle", values)
 
 
@@ -304,7 +311,7 @@ def again_unsupported(draw: Any, call: Caller) -> None:
     if answer.kind != "unsupported":
         message = f"{inputs.named(party)} has no common rounds; the answer was {answer.kind}"
         raise CheckFailed("wrong_value", message, {"unsupported": True}, LAST)
-    call.result(FREE, {"handle": handle})
+    _free(call, handle)
 
 
 Parts = tuple[dict[str, Any], dict[str, Any]]
@@ -316,7 +323,7 @@ def _stays(call: Caller, right: Parts, wrong: Parts, codes: frozenset[str], why:
     _open(call, handle, *opening)
     call.refused(AGAIN, wrong[0], codes, why, wrong[1])
     call.result(AGAIN, *right)
-    call.result(FREE, {"handle": handle})
+    _free(call, handle)
 
 
 @_of_rounds(f"{AGAIN}/members", "ADP-05", "ADP-53", examples=30)

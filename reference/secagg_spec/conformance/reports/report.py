@@ -14,7 +14,6 @@ from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities
 from secagg_spec.conformance.adapter.plain import KEPT, MESSAGE, Room, clip, counted, fit_for_json, pasted, shown
 from secagg_spec.conformance.adapter.wire import RawLine, Request, quoted, unpack
 from secagg_spec.conformance.checks import Check
-from secagg_spec.conformance.checks.base import GIVES
 from secagg_spec.conformance.mutation.coverage import Reach
 from secagg_spec.conformance.reports.findings import Finding, findings
 from secagg_spec.conformance.running import chart, suite
@@ -442,8 +441,7 @@ def _whose(report: TargetReport, check: Check, failure: Failure) -> str:
     if check.id.endswith("/raw"):
         if not {"ADP-55", "ADP-56"}.isdisjoint(failure.clauses):
             return "the adapter's: its raw value is not one"
-        repaired = failure.clauses and GIVES in failure.message
-        return "the implementation's: the adapter repairs it" if repaired else ""
+        return "the implementation's: the adapter repairs it" if failure.repaired else ""
     probed = [name for name in check.operations if report.caps and report.caps.raw(name)]
     passed = {one.outcome.check.id for one in report.judged if one.outcome.verdict == "pass"}
     if not probed or not passed.issuperset(f"{name}/raw" for name in probed):

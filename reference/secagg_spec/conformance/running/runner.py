@@ -61,6 +61,8 @@ class Failure:
     """The other verdicts that its check met; the message names them."""
     draws: tuple[object, ...] = ()
     """The values that the check drew, in order: enough to judge the same case again."""
+    repaired: bool = False
+    """Whether the fault is that of a raw value, which the adapter repairs (CNF-92)."""
 
 
 @dataclass(frozen=True)
@@ -485,6 +487,7 @@ def _case(
         met.unusable = unusable
         raise _Enough from None
     finally:
+        caller.end_sessions()
         met.asked += caller.asked
         met.by_relation |= caller.by_relation
         met.reason_unchecked |= caller.reason_unchecked
@@ -521,6 +524,7 @@ def _failure(failed: base.CheckFailed, caller: base.Caller, draws: list[object])
         clauses=failed.clauses,
         at=_place(failed.step, caller.transcript),
         draws=tuple(draws),
+        repaired=failed.repaired,
     )
 
 

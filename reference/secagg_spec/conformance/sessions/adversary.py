@@ -20,8 +20,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from secagg_spec.conformance.adapter.connection import Connection
-from secagg_spec.conformance.adapter.wire import AdapterBroken, Answer, Request
+from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.sessions import adversary_demands, adversary_paces, mixed
 from secagg_spec.conformance.sessions.adversary_letters import Letter, announcing, changed
 from secagg_spec.conformance.sessions.adversary_round import Round, Taken
@@ -191,12 +190,7 @@ def _handle(party: int, life: int) -> str:
 
 
 @contextmanager
-def opened(
-    inputs: SessionInputs,
-    player: Player | None = None,
-    played: Sequence[int] = (),
-    connection: Connection | None = None,
-) -> Iterator[Engine]:
+def opened(inputs: SessionInputs, player: Player | None = None, played: Sequence[int] = ()) -> Iterator[Engine]:
     """Open a round before its first act, and free the adapter's sessions at the end.
 
     Parameters
@@ -207,8 +201,6 @@ def opened(
         The adapter that plays some of the parties.
     played : sequence of int
         The parties that it plays.
-    connection : Connection or None
-        The adapter itself, for freeing sessions after a failure without recording it in a transcript.
 
     Raises
     ------
@@ -226,21 +218,8 @@ def opened(
         yield engine
         for party in list(engine.remotes):
             engine.remotes[party].free()
-    except BaseException as failure:
-        if connection is not None:
-            _forget(connection, [_handle(party, life) for party in played for life in range(engine.lives[party] + 1)])
-        if isinstance(failure, Difference):
-            raise Found(len(engine.acts), ["end"], failure, {"result": {}}) from failure
-        raise
-
-
-def _forget(connection: Connection, handles: Sequence[str]) -> None:
-    """Free the open sessions after a failure, because the next round uses the same handles."""
-    try:
-        for handle in handles:
-            connection.ask(Request("session.free", {"handle": handle}))
-    except AdapterBroken:
-        connection.restart()
+    except Difference as failure:
+        raise Found(len(engine.acts), ["end"], failure, {"result": {}}) from failure
 
 
 def _before(inputs: SessionInputs) -> Engine:

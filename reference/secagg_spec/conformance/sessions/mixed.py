@@ -19,7 +19,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.codes import reject_code
 from secagg_spec.conformance.adapter.plain import differing
 from secagg_spec.conformance.adapter.wire import AdapterBroken, Answer, Request, octets, pack
-from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
+from secagg_spec.conformance.sdk.secagg_adapter import PARTIES, RESULTS
 from secagg_spec.conformance.sessions.inputs import NOBODY, Dropouts, SessionInputs, called
 from secagg_spec.conformance.targets.reference.messages import named, parse
 from secagg_spec.crypto import prg
@@ -143,6 +143,8 @@ class Remote:
         answer = self.player.asked(Request("session.free", {"handle": self.handle}), self.party, "session.free")
         if answer.kind != "result":
             raise Difference(_verdict(answer), self.party, "session.free", f"refused: {answer.code} {answer.message}")
+        if answer.value:
+            raise Difference("wrong_value", self.party, "session.free", f"the result is {answer.value}, must be empty")
 
 
 @contextmanager
@@ -204,6 +206,8 @@ def taken(answer: Answer, party: int, phase: str) -> list[Any]:
     outbox = answer.value.get("outbox")
     if not isinstance(outbox, list):
         raise Difference("protocol", party, phase, "the result has no outbox, a list of messages")
+    if unknown := sorted(set(answer.value) - set(RESULTS["session.step"])):
+        raise Difference("protocol", party, phase, f"the result has the unknown member {unknown[0][:80]!r}")
     try:
         messages = [octets(text) for text in outbox]
     except ValueError as error:

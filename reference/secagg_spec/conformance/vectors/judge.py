@@ -1,6 +1,6 @@
 """Runs vectors against an adapter. The outcomes are fixed, so that no oracle is needed."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring
 from secagg_spec.arithmetic.sampling import Words
-from secagg_spec.conformance.adapter import generators
+from secagg_spec.conformance.adapter import generators, results
 from secagg_spec.conformance.adapter.capabilities import WIDENED, Capabilities
 from secagg_spec.conformance.adapter.connection import Connection
 from secagg_spec.conformance.adapter.wire import unpack
@@ -159,6 +159,16 @@ def demand(call: Caller, vector: Vector) -> None:
             raise
         return
     got = call.result(vector.operation, vector.params, vector.rand)
+    _compare(call, vector, got)
+    if wrong := results.fault(vector.operation, got):
+        unlike = CheckFailed("protocol", f"{vector.operation}: {wrong}", vector.result)
+        unlike.clauses = ("ADP-15",)
+        raise unlike
+
+
+def _compare(call: Caller, vector: Vector, got: Mapping[str, Any]) -> None:
+    """Raise `CheckFailed` unless the members of a result have the right values."""
+    assert vector.result is not None
     if vector.operation in entries.MEMBERS:
         name = entries.MEMBERS[vector.operation]
         entries.compare(call, vector.operation, got.get(name), vector.result[name])
