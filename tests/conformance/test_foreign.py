@@ -254,6 +254,9 @@ def test_a_valid_request_can_be_expressed() -> None:
         ("shamir.share", {"parameter_sets": [{"t": 3}]}, {}, "must give ['n', 't']"),
         ("secagg.sum", {"parameter_sets": [{"N": 3, "t": 4}]}, {}, "allows no parameter set of 'secagg.sum' (ADP-42)"),
         ("secagg.sum", {"ranges": {"R": {"min": str(2**522)}}}, {}, "leave no parameters"),
+        ("prg.expand", {"ranges": {"n": {"values": [2**17 + 1, 2**40]}}}, {}, "allows and a kit asks for"),
+        ("prg.expand", {"ranges": {"n": {"min": 2**17 + 1}}}, {}, "allows and a kit asks for"),
+        ("shamir.share", {"ranges": {"secret": {"min": 2**30}}}, {"shamir.field": "other"}, "a kit asks for"),
         ("select.batch", {"ranges": {"strategy": {"min": 1}}}, {}, "has 'min'; it may have values"),
         ("select.batch", {"ranges": {"strategy": {"values": ["best"]}}}, {}, "has 'best'; it may have random"),
         ("prg.expand", {"ranges": {"n": {"min": 5, "max": 7, "multiple": 8}}}, {}, "leave no parameters"),
@@ -279,6 +282,13 @@ def test_a_declaration_that_does_not_fit_is_refused(
     with pytest.raises(AdapterUnusable) as refused:
         run(DirectConnection(adapter.answer), Settings(cases=1))
     assert said in str(refused.value)
+
+
+@pytest.mark.requirement("ADP-06")
+def test_numbers_of_elements_that_a_kit_does_not_ask_for_are_left_out_of_a_declaration() -> None:
+    adapter = Adapter("x", "1")
+    adapter.operation("prg.expand", ranges={"n": {"values": [2**40, 64, 2**17]}})(lambda **given: {})
+    assert narrow.understood(adapter.hello).range("prg.expand", "n").values == (64, 2**17)
 
 
 @pytest.mark.requirement("QNT-12", "ADP-06")

@@ -42,6 +42,9 @@ TEXT_RANGES: Mapping[str, Callable[[], tuple[str, ...]]] = {
 """Parameters that are text, and what they may be."""
 LENGTH_RANGES = ("key", "secret")
 """Parameters of bytes: their range is one of lengths."""
+SIZES = (("prg.expand", "key"), ("prg.expand", "n"), ("shamir.share", "secret"))
+"""Parameters that are a number of bytes or of elements, and are asked for up to `MOST_SIZE`."""
+MOST_SIZE = 2**17
 RANGED = (*INTEGER_RANGES, *DECIMAL_RANGES, *TEXT_RANGES, *LENGTH_RANGES)
 WITHOUT_RAW = ("heterosag.", "session.step", "secagg.view", "secagg.coalition")
 """What the names of the operations begin with whose results are never given raw."""
@@ -148,7 +151,8 @@ class Capabilities:
         key = operation, parameter
         if key not in self._parsed:
             parsed = _parse_range(parameter, declared)
-            self._parsed[key] = parsed.up_to(self._most(operation)) if parameter in WIDENED else parsed
+            most = self._most(operation) if parameter in WIDENED else MOST_SIZE if key in SIZES else None
+            self._parsed[key] = parsed if most is None else parsed.up_to(most)
         return self._parsed[key]
 
     def _most(self, operation: str) -> int:

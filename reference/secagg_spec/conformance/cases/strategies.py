@@ -24,7 +24,14 @@ from secagg_spec.arithmetic.quantizer import MAX_LEVEL
 from secagg_spec.arithmetic.shamir import MAX_HOLDERS
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.arithmetic.wide import MAX_WIDE, objects, ring
-from secagg_spec.conformance.adapter.capabilities import DECIMAL_RANGES, Capabilities, Range, ranged
+from secagg_spec.conformance.adapter.capabilities import (
+    DECIMAL_RANGES,
+    MOST_SIZE,
+    SIZES,
+    Capabilities,
+    Range,
+    ranged,
+)
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
 from secagg_spec.conformance.cases import multi_round_numbers, neighbours
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, element_bytes
@@ -583,7 +590,7 @@ def possible(
         "levels": lambda: level_counts(caps),
         "t": lambda: holders(space, spare),
         "x": lambda: [format for format in ("binary64", "binary32") if format in space.range("x")],
-        **{name: partial(_sizes, caps, names[0], name) for name in ranged(names[0]) if (names[0], name) in _SIZES},
+        **{name: partial(_sizes, caps, names[0], name) for name in ranged(names[0]) if (names[0], name) in SIZES},
     }
     if not all(choice() for name, choice in choices.items() if name in parameters):
         return False
@@ -591,14 +598,10 @@ def possible(
 
 
 def _sizes(caps: Capabilities, operation: str, name: str) -> list[int]:
-    """Return a declared number of bytes or elements, if there is one up to 2**17."""
+    """Return a declared number of bytes or elements that may be asked for, if there is one."""
     allowed = caps.range(operation, name)
-    known = chain((32,), allowed.values or (), range(2 * MAX_HOLDERS))
+    known = chain((32,), allowed.values or (), range(MOST_SIZE + 1))
     return list(islice((size for size in known if size in allowed), 1))
-
-
-_SIZES = (("prg.expand", "key"), ("prg.expand", "n"), ("shamir.share", "secret"))
-"""Parameters that are a number of bytes or of elements."""
 
 
 def refuse_impossible(caps: Capabilities) -> None:
@@ -611,7 +614,9 @@ def refuse_impossible(caps: Capabilities) -> None:
     """
     for operation in caps.operations:
         if not possible(caps, operation, bearable=False):
-            raise AdapterUnusable(f"hello: the ranges of {operation!r} leave no parameters that the text allows")
+            raise AdapterUnusable(
+                f"hello: the ranges of {operation!r} leave no parameters that the text allows and a kit asks for"
+            )
 
 
 def narrowed(caps: Capabilities, operation: str, moduli: Sequence[int]) -> Capabilities:
