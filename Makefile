@@ -137,7 +137,7 @@ harden: $(VENV)/test $(VENV)/harden  ## try to break it: a million inputs, 200 k
 bench: $(VENV)/test  ## measure speeds as ratios within one run, and store what the site shows (some 10 min)
 	$(BIN)/python -m tests.benchmarks --json docs/benchmarks/records.json
 
-growth: $(VENV)/test  ## measure how costs grow with users, and store what plans are scaled by (some 4 min)
+growth: $(VENV)/test  ## measure how costs grow with users, and store what plans are scaled by (some minutes)
 	$(BIN)/python -m tests.benchmarks.growth
 
 locks: $(VENV)/lock  ## lock again what is installed (needs a package index; UPGRADE=--upgrade for the newest versions)

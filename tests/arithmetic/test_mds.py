@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.mds import MaskCode, default_points
-from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.arithmetic.modular import DEFAULT_PRIME, PrimeField
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import (
     BadShare,
@@ -114,8 +114,16 @@ def test_shares_are_the_stated_combination(code: MaskCode, d: int, data: st.Data
 
 @pytest.mark.requirement("MDS-04")
 def test_the_default_points_are_1_to_N() -> None:
-    assert default_points(5) == (1, 2, 3, 4, 5)
+    assert [*default_points(5)] == [1, 2, 3, 4, 5]
     assert integers_of(TINY.points) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.requirement("MDS-05")
+def test_a_code_of_billions_of_users_decodes_the_shares_of_a_few() -> None:
+    q = DEFAULT_PRIME
+    code, users = MaskCode(PrimeField(q), 2**32 - 6, 3, 1), (0, 2**31, 2**32 - 7)
+    shares = vector([(4 + 6 * (user + 1) + 2 * (user + 1) ** 2) % q for user in users]).reshape(3, 1)
+    assert code.decode(users, shares, 2).tolist() == [4, 6]
 
 
 @pytest.mark.requirement("MDS-04")

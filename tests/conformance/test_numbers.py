@@ -9,11 +9,16 @@ from typing import Any
 import pytest
 
 from secagg_spec import resources
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.adapter.wire import Request
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.targets.reference import adapter as reference
+from secagg_spec.conformance.targets.reference import neighbours
 from secagg_spec.crypto.keys import public_key
 from secagg_spec.crypto.signatures import verification_key
+from secagg_spec.errors import ParameterError
 from tests.conformance.node import NODE, running
+from tests.conformance.shipped import VECTORS
 
 Numbers = dict[str, int]
 Ask = Callable[[str, Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]]
@@ -283,3 +288,27 @@ def test_the_numbers_break_one_condition_each() -> None:
     assert broken(RIGHT) == set()
     for name, changes in BROKEN.items():
         assert [broken({**RIGHT, **change}) for change in changes] == [{name}, {name}]
+
+
+@pytest.mark.requirement("ADP-06")
+@pytest.mark.parametrize(
+    ("vector", "changes", "refused"),
+    [
+        ("active-user-signature-no-session-2", {"N": 2**31 - 1}, "W = 3: must be at least 1073741825"),
+        ("field-matmul-nothing", {"columns": 2**63}, "columns = 9223372036854775808: must be an integer"),
+        ("request-three-rounds-turned", {"d": 2**31 - 1}, ""),
+        ("basecagg-combine-4294967291", {"N": 2**31 - 1}, ""),
+        ("basecagg-recover-last", {"N": 2**31 - 1}, ""),
+    ],
+)
+def test_numbers_of_billions_need_no_memory(vector: str, changes: dict[str, Any], refused: str) -> None:
+    chosen = VECTORS[vector]
+    rand = dict(chosen.rand) if chosen.rand else None
+    request = Request(chosen.operation, {**chosen.params, **changes}, rand)
+    answer = DirectConnection(reference.build().answer).ask(request)
+    assert (answer.kind, refused in answer.message) == ("reject" if refused else "result", True)
+
+
+def test_a_kind_of_share_that_does_not_exist_is_named() -> None:
+    with pytest.raises(ParameterError, match="kind = 'x': must be 'seed' or 'key'"):
+        neighbours.alter([], 0, 1, "x")

@@ -9,6 +9,7 @@ Source: BASecAgg eq. (6), LightSecAgg as in BASecAgg eq. (21); spec/conventions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -46,10 +47,19 @@ class MaskCode:
         self.T = validate.integer("T", T, 1, self.U - 1)
         if field.modulus <= self.N:
             raise ParameterError("q", field.modulus, f"greater than N = {self.N}")
-        self.points = self._check_points(default_points(self.N) if points is None else points)
-        self.columns = field.powers(self.points, self.U)
+        self._points = default_points(self.N) if points is None else self._check_points(points)
 
-    def _check_points(self, points: Sequence[int]) -> UintArray:
+    @cached_property
+    def points(self) -> UintArray:
+        """The point of each user, an (N,) array."""
+        return np.array(self._points, dtype=self.field.dtype)
+
+    @cached_property
+    def columns(self) -> UintArray:
+        """The powers of the points, a (U, N) array whose column j is v_j."""
+        return self.field.powers(self.points, self.U)
+
+    def _check_points(self, points: Sequence[int]) -> Sequence[int]:
         validate.sequence("points", points, "elements")
         if len(points) != self.N:
             raise LengthMismatch("points", points, f"N = {self.N} points")
@@ -59,7 +69,7 @@ class MaskCode:
             if point in seen:
                 raise ParameterError("points", point, "given to one user only")
             seen.add(int(point))
-        return np.array(points, dtype=self.field.dtype)
+        return points
 
     def share_length(self, d: int) -> int:
         """Return L = ceil(d / (U - T)), the length of a share of a vector of `d` elements, d >= 1 (MDS-03)."""
@@ -120,7 +130,7 @@ class MaskCode:
         shares = self.field.check("shares", shares, (len(chosen), self.share_length(d)))
         if len(chosen) < self.U:
             raise TooFewSurvivors(f"{len(chosen)} shares are given and U = {self.U} are needed")
-        points = self.points[list(chosen)]
+        points = np.array([self._points[user] for user in chosen], dtype=self.field.dtype)
         needed = self.U if len(chosen) > self.U else self.U - self.T
         together = max(_ROWS, _ENTRIES // self.U)
         inverse = self.field.interpolation(points[: self.U], needed, together)
@@ -136,6 +146,6 @@ class MaskCode:
             raise BadShare(f"the {len(users)} shares do not lie on one codeword", users)
 
 
-def default_points(N: int) -> tuple[int, ...]:
+def default_points(N: int) -> range:
     """Return the point j + 1 of each user j in ``[0, N)``."""
-    return tuple(range(1, validate.integer("N", N, 1, validate.MAX_COUNT) + 1))
+    return range(1, validate.integer("N", N, 1, validate.MAX_COUNT) + 1)

@@ -52,8 +52,9 @@ class Arithmetic:
         """Return the product of two matrices."""
         modulus = readers.number("q", q)
         read = self.reader(modulus)
-        left = readers.shaped("a", a, validate.integer("rows", rows, 0), validate.integer("inner", inner, 0), read=read)
-        right = readers.shaped("b", b, inner, validate.integer("columns", columns, 0), read=read)
+        sizes = {"rows": rows, "inner": inner, "columns": columns}
+        rows, inner, columns = (validate.integer(name, size, 0, validate.MAX_COUNT) for name, size in sizes.items())
+        left, right = readers.shaped("a", a, rows, inner, read=read), readers.shaped("b", b, inner, columns, read=read)
         return {"value": pack(self.ring(modulus).matmul(left, right).reshape(-1), modulus)}
 
     def encode(self, q: Any, N: Any, U: Any, T: Any, mask: Any, rand: Mapping[str, Any]) -> Result:

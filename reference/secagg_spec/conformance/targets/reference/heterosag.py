@@ -90,7 +90,8 @@ def _request(*, requests: Sequence[Sequence[int]], **numbers: Any) -> dict[str, 
     if not common:
         raise ParameterError("requests", list(requests), "such that some user survives in all of them")
     user = min(common)
-    ready, past, answers = before_unmasking(parameters).states[user], tuple[frozenset[int], ...](), []
+    short = replace(parameters, d=parameters.count)  # no answer depends on d
+    ready, past, answers = before_unmasking(short).states[user], tuple[frozenset[int], ...](), []
     for survivors in requests:
         past, entry = asked(replace(ready, past=past), _unmask_request(parameters, user, survivors))
         answers.append(entry)

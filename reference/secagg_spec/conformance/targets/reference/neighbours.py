@@ -103,9 +103,15 @@ def _recovery(drop: Any, user: Any, owner: Any, kind: Any, rand: Mapping[str, An
     return _result(ring, server.aggregate, server.survivors, given)
 
 
+_SHARES = {"seed": ("survivors", "seed_shares"), "key": ("dropped", "key_shares")}
+"""The kinds of shares that a user releases: the members of its message with their owners, and with the shares."""
+
+
 def alter(mail: Sequence[Message], user: int, owner: int, kind: str) -> list[Message]:
     """Return the server's mail, with one bit of one share changed."""
-    owners, shares = {"seed": ("survivors", "seed_shares"), "key": ("dropped", "key_shares")}.get(kind, ("", ""))
+    if kind not in _SHARES:
+        raise ParameterError("kind", kind, " or ".join(map(repr, _SHARES)))
+    owners, shares = _SHARES[kind]
     for at, message in enumerate(mail):
         if message.sender == user and owner in getattr(message, owners, ()):
             data = bytearray(getattr(message, shares))
