@@ -20,7 +20,7 @@ from types import SimpleNamespace
 import pytest
 
 from secagg_spec import cli, signals, terminal
-from secagg_spec.conformance.reports import report as reporting
+from secagg_spec.conformance.adapter.plain import relative
 from secagg_spec.errors import ParameterError
 from secagg_spec.simulate import secagg as simulated
 from tests.quick import exhaustive
@@ -403,10 +403,17 @@ def test_a_run_whose_budget_is_spent_without_a_failure_is_code_3(
 
 
 @pytest.mark.parametrize(
-    ("word", "shown"), [("./adapter", "./adapter"), ("", "''"), (f"{Path.cwd()}/x/y", "x/y"), ("/usr/x", "/usr/x")]
+    ("word", "shown"),
+    [
+        *((word, word) for word in ("./adapter", "adapter", "/usr/x", f"{Path.cwd()}/")),
+        ("", "''"),
+        (f"{Path.cwd()}/x/y", "x/y"),
+        *((f"{Path.cwd()}{name}", f"./{name.lstrip('/')}") for name in ("/x.py", "//x.py", "/-x/y")),
+    ],
 )
+@pytest.mark.requirement("CNF-74")
 def test_a_command_is_shown_as_it_can_be_typed(word: str, shown: str) -> None:
-    assert reporting.relative([word]) == shown
+    assert relative([word]) == shown
 
 
 def test_nothing_that_runs_is_code_4(capsys: pytest.CaptureFixture[str]) -> None:

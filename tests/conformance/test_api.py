@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import shlex
@@ -80,7 +81,10 @@ def test_the_words_of_an_adapter_may_be_paths(tmp_path: Path) -> None:
     script = tmp_path / "an adapter"
     script.write_text(f"#!/bin/sh\nexec {shlex.join([*FAKE, 'none'])}\n")
     script.chmod(0o755)
-    assert api.judge(script, cases=2, pattern="field.add/exact").exit_code == 0
+    with contextlib.chdir(tmp_path):
+        for path in (script, Path("./an adapter"), [Path("an adapter")]):
+            assert api.judge(path, cases=2, pattern="field.add/exact").exit_code == 0
+        assert "cannot start ./true: " in api.judge(Path("true"), cases=2, pattern="field.add/exact").unusable
 
 
 def test_an_adapter_that_cannot_be_used_is_said_to_be_so() -> None:

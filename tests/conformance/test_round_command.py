@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -32,13 +33,14 @@ def play(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -> t
 
 
 @pytest.mark.slow
-@pytest.mark.requirement("CNF-40")
+@pytest.mark.requirement("CNF-40", "CNF-74")
 @pytest.mark.parametrize("side", ["user", "form"])
 def test_a_fault_is_located_at_its_party_phase_message_field_and_element(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, side: str
 ) -> None:
     users = ["--user", BAD] if side == "user" else ["--user", "--", *BAD.split()]
-    code, out, _ = play(capsys, tmp_path, "-p", "secagg", "--rounds", "10", "--server", REFERENCE, *users)
+    folder = tmp_path / "my faults"
+    code, out, _ = play(capsys, folder, "-p", "secagg", "--rounds", "10", "--server", REFERENCE, *users)
     assert code == 1
     lines = [line.strip() for line in out.splitlines()]
     assert "phase:    masked_input" in lines
@@ -46,11 +48,14 @@ def test_a_fault_is_located_at_its_party_phase_message_field_and_element(
     [party] = [line for line in lines if line.startswith("party:")]
     assert "user " in party
     assert "--mutant sign-of-the-mask" in party
-    [requests] = tmp_path.glob("*.jsonl")
+    [requests] = folder.glob("*.jsonl")
+    assert [shlex.split(line)[1:] for line in lines if line.startswith("replay:")] == [
+        [*BAD.split(), "<", str(requests)]
+    ]
     asked = [json.loads(line)["op"] for line in requests.read_text().splitlines()]
     assert asked[:2] == ["hello", "session.new"]
     assert "session.step" in asked
-    body = json.loads((tmp_path / "round-secagg-1.round.json").read_text())
+    body = json.loads((folder / "round-secagg-1.round.json").read_text())
     assert (body["phase"], body["where"]["field"], body["where"]["element"]) == ("masked_input", "masked", "0")
     assert len(body["answers_seen"]) == len(asked) - 1
 

@@ -19,7 +19,7 @@ from secagg_spec.commands.conform_options import FILES, add_parser
 from secagg_spec.conformance.adapter import values
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.connection import ProcessConnection
-from secagg_spec.conformance.adapter.plain import MESSAGE, clip, counted, for_encoding, in_encoding, shown
+from secagg_spec.conformance.adapter.plain import MESSAGE, clip, counted, for_encoding, in_encoding, relative, shown
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
 from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.mutation import coverage
@@ -170,7 +170,7 @@ def _judge(
     workers: parallel.Workers | None,
 ) -> None:
     """Judge one implementation, and write the findings into its report."""
-    report.command = reporting.relative(connection.command)
+    report.command = relative(connection.command)
     progress.begin(report.name)
     done = "ended"
     try:

@@ -16,7 +16,7 @@ from secagg_spec.commands import opening, options
 from secagg_spec.conformance.adapter import values
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.connection import Connection
-from secagg_spec.conformance.adapter.plain import MESSAGE, clip, counted, for_encoding, shown
+from secagg_spec.conformance.adapter.plain import MESSAGE, clip, counted, for_encoding, relative, shown
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
 from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.reports import report as reporting
@@ -206,7 +206,7 @@ def _report(
     name: str, connection: Any, caps: Capabilities, found: Found, entries: Sequence[Expectation]
 ) -> reporting.TargetReport:
     judged = expected.judge(name, list(found.failed.values()), entries)
-    return reporting.TargetReport(name, caps, judged, command=reporting.relative(connection.command))
+    return reporting.TargetReport(name, caps, judged, command=relative(connection.command))
 
 
 def _write(report: reporting.TargetReport, folder: Path, found: Found) -> None:

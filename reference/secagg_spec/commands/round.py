@@ -19,7 +19,7 @@ from secagg_spec.commands.parsers import PROTOCOLS, REFERENCE
 from secagg_spec.conformance.adapter import generators, values
 from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities, greet
 from secagg_spec.conformance.adapter.connection import Connection, ProcessConnection
-from secagg_spec.conformance.adapter.plain import clip, fit_for_json, for_encoding, shown
+from secagg_spec.conformance.adapter.plain import clip, fit_for_json, for_encoding, pasted, shown
 from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, Request
 from secagg_spec.conformance.cases import basa_sessions, basecagg_sessions, drawn_rounds
 from secagg_spec.conformance.checks import Check, playing
@@ -384,5 +384,5 @@ def _fault(pair: Pair, fault: Fault, paths: Sequence[Path]) -> Iterator[str]:
     yield f"         round:    {len(fault.inputs.users)} users, dropouts {dropouts or 'none'}"
     if fault.adapter == REFERENCE:
         yield "         the reference plays this party: the fault is in what it received from another party"
-    command = "./adapter" if fault.adapter in (REFERENCE, *TARGETS) else shown(fault.adapter, _VALUE)
-    yield from (f"         replay:   {command} < {path}" for path in paths)
+    command = "./adapter" if fault.adapter in (REFERENCE, *TARGETS) else pasted(shlex.split(fault.adapter))
+    yield from (f"         replay:   {command} < {pasted([str(path)])}" for path in paths)

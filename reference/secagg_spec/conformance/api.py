@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 from secagg_spec.arithmetic import validate
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.connection import Connection, DirectConnection, ProcessConnection
+from secagg_spec.conformance.adapter.plain import as_file, relative
 from secagg_spec.conformance.adapter.values import MOST_SECONDS
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
 from secagg_spec.conformance.checks import Check
@@ -32,7 +33,10 @@ from secagg_spec.conformance.running.runner import MOST_TIMEOUTS, Failure, Outco
 from secagg_spec.errors import ParameterError, UsageError
 
 Adapter: TypeAlias = str | Path | Sequence[str | Path] | Callable[[Any], dict[str, Any]]
-"""A command line as one string, its words, or a function from a request to its answer (`sdk.Adapter.answer`)."""
+"""A command line as one string, its words, or a function from a request to its answer (`sdk.Adapter.answer`).
+
+A `Path` is a file, and PATH is not searched for it.
+"""
 
 
 class AdapterFailed(AssertionError):
@@ -56,8 +60,8 @@ def judge(
 
     Parameters
     ----------
-    adapter : str, sequence of str, or function
-        A command line, or a function in this process.
+    adapter : str, Path, sequence of these, or function
+        A command line, the path of a program, the words of a command, or a function in this process.
     cases, seed : int
         Cases for each check, and the seed from which they are drawn.
     pattern : str, optional
@@ -159,7 +163,7 @@ def _words(adapter: object) -> list[str]:
     if not isinstance(words, (list, tuple)) or not all(isinstance(word, (str, os.PathLike)) for word in words):
         found = validate.class_of(adapter)
         raise UsageError(f"adapter = {found}: it must be a command line as text, a list of its words, or a function")
-    return [os.fsdecode(word) for word in words]
+    return [word if isinstance(word, str) else as_file(os.fsdecode(word)) for word in words]
 
 
 def _named(adapter: Adapter, connection: Connection) -> str:
@@ -282,7 +286,7 @@ class AdapterTest:
         """Return the failure as the kit prints it, with the name of the file that replays it."""
         report, connection = TargetReport(ADAPTER, self.of.caps, [found]), self.of.connection
         if isinstance(connection, ProcessConnection):
-            report.command = reporting.relative(connection.command)
+            report.command = relative(connection.command)
             report.options = defaults.waits(connection.timeout, connection.start_timeout)
         unwritten = self._write(report)
         block = reporting.failures(report, expected=False)

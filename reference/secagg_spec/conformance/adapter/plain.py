@@ -1,9 +1,11 @@
 """Make text from an adapter safe for terminals, JSON and XML."""
 
 import math
+import os
 import re
 import shlex
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 _SHOWN = 1000
@@ -79,6 +81,18 @@ def _spot(got: str, want: str, at: int) -> str:
 def pasted(words: Iterable[str]) -> str:
     """Return words quoted for a shell; words with characters that a terminal interprets are written as $'…'."""
     return " ".join(_in_dollars(word) if _UNSAFE.search(word) else shlex.quote(word) for word in words)
+
+
+def relative(command: Iterable[str]) -> str:
+    """Return a command quoted for a shell; absolute paths inside the current folder become relative."""
+    here = f"{Path.cwd()}{os.sep}"
+    inside = ((word, word.removeprefix(here).lstrip(os.sep) if word.startswith(here) else "") for word in command)
+    return pasted(as_file(rest) if rest else word for word, rest in inside)
+
+
+def as_file(path: str) -> str:
+    """Return a path as one that is taken for a file: neither for an option, nor for a command that PATH leads to."""
+    return path if os.sep in path and not path.startswith("-") else f"./{path}"
 
 
 def _octets(char: str) -> bytes:

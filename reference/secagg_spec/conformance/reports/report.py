@@ -1,7 +1,6 @@
 """The terminal output of a run: a table of clauses by implementation, and each failure with its smallest case."""
 
 import json
-import os
 import re
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,7 +10,17 @@ from typing import Any
 
 from secagg_spec import __version__, documents, system
 from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities
-from secagg_spec.conformance.adapter.plain import KEPT, MESSAGE, Room, clip, counted, fit_for_json, pasted, shown
+from secagg_spec.conformance.adapter.plain import (
+    KEPT,
+    MESSAGE,
+    Room,
+    as_file,
+    clip,
+    counted,
+    fit_for_json,
+    pasted,
+    shown,
+)
 from secagg_spec.conformance.adapter.wire import RawLine, Request, quoted, unpack
 from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.mutation.coverage import Reach
@@ -71,8 +80,7 @@ class TargetReport:
 
     def replay(self, check: str) -> str:
         """Return the shell command that judges the smallest case of a check again."""
-        file = self.repros[check].as_posix()
-        words = ["secagg-spec", "replay", f"./{file}" if file.startswith("-") else file, *self.options, "--"]
+        words = ["secagg-spec", "replay", as_file(self.repros[check].as_posix()), *self.options, "--"]
         return f"{pasted(words)} {self.command}"
 
     def count(self, mark: str) -> int:
@@ -365,12 +373,6 @@ def remove_repros(folder: Path, target: str, checks: Collection[str]) -> None:
         if stem == _stem(target, check) and (check in checks or check not in suite.everything()):
             beside.unlink(missing_ok=True)
             (folder / f"{stem}.jsonl").unlink(missing_ok=True)
-
-
-def relative(command: Sequence[str]) -> str:
-    """Return a command quoted for a shell; absolute paths inside the current folder become relative."""
-    here = f"{Path.cwd()}{os.sep}"
-    return pasted(word[len(here) :] if word.startswith(here) and word != here else word for word in command)
 
 
 def _stem(target: str, check: str) -> str:
