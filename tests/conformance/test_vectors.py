@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ from tests.conformance.shipped import VECTOR_FILES, VECTORS
 from tests.quick import part
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
+RIGHT = "from secagg_spec.conformance.targets.reference import adapter; adapter.build().run()"
 SCHEMA = schemas.load(store.folder() / "schema.json")
 FILES = sorted(path for path in store.folder().glob("*.json") if path.name != "schema.json")
 
@@ -497,6 +499,23 @@ def test_a_failure_says_what_bug_it_suggests(capsys: pytest.CaptureFixture[str],
         "again:     secagg-spec vectors -k aggregate-small-set",
     ):
         assert said in out
+
+
+@pytest.mark.requirement("CNF-70", "CNF-74")
+@pytest.mark.parametrize("which", [["--target", "reference"], ["--", sys.executable, "-c", RIGHT]])
+def test_a_failure_of_another_file_is_judged_again_from_this_file(
+    which: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    mine = body()
+    mine["covers"] = mine["vectors"][0]["comment"] = "a\x1b[31m\nb"
+    mine["vectors"][0]["reject"] = ["malformed"]
+    path = tmp_path / "my file.json"
+    path.write_text(json.dumps(mine), encoding="utf-8")
+    code, out, _ = run(capsys, "--file", str(path), "--timeout", "7", *which)
+    assert (code, "case:      a\\x1b[31m\\nb\n" in out) == (1, True)
+    [line] = re.findall("again: +secagg-spec vectors (.*)", out)
+    assert run(capsys, *shlex.split(line)) == (code, out, "")
+    assert "a\\x1b[31m\\nb" in run(capsys, "--file", str(path))[1]
 
 
 @pytest.mark.slow

@@ -13,8 +13,9 @@ from typing import Any
 from secagg_spec.commands import opening
 from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import ProcessConnection
-from secagg_spec.conformance.adapter.plain import counted, shown
+from secagg_spec.conformance.adapter.plain import as_file, counted, pasted, relative, shown
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
+from secagg_spec.conformance.running import defaults
 from secagg_spec.conformance.vectors import store
 from secagg_spec.conformance.vectors.base import Vector, VectorFile, only
 from secagg_spec.conformance.vectors.judge import PASS, UNDECLARED, Outcome, run
@@ -32,7 +33,7 @@ def main(options: argparse.Namespace) -> int:
         _list(files)
         return 0
     named = opening.connections(options.target, options.adapter, options.timeout, options.start_timeout)
-    codes = [_judge(name, connection, files) for name, connection in named]
+    codes = [_judge(name, connection, files, options) for name, connection in named]
     return next((code for code in (3, 1, 0) if code in codes), 4)
 
 
@@ -65,17 +66,16 @@ def _matches(vector: Vector, pattern: str | None) -> bool:
 def _list(files: Sequence[VectorFile]) -> None:
     for file in files:
         valid = sum(vector.result is not None for vector in file.vectors)
-        print(
-            f"{file.name + '.json':<21} {counted(len(file.vectors), 'vector')}: {valid} with a result, ",
-            end="",
-        )
-        print(f"{len(file.vectors) - valid} to be refused   {file.covers}")
+        head = f"{file.name + '.json':<21} {counted(len(file.vectors), 'vector')}: {valid} with a result"
+        print(shown(f"{head}, {len(file.vectors) - valid} to be refused   {file.covers}"))
     total = sum(len(file.vectors) for file in files)
     clauses = {clause for file in files for vector in file.vectors for clause in vector.clauses}
     print(f"{counted(total, 'vector')} for {len(clauses)} clauses")
 
 
-def _judge(name: str, connection: ProcessConnection | str, files: Sequence[VectorFile]) -> int:
+def _judge(
+    name: str, connection: ProcessConnection | str, files: Sequence[VectorFile], options: argparse.Namespace
+) -> int:
     """Run the vectors against one implementation, print the results, and return the exit code."""
     if isinstance(connection, str):
         print(f"{name}: not on this machine: {connection}")
@@ -90,7 +90,7 @@ def _judge(name: str, connection: ProcessConnection | str, files: Sequence[Vecto
         connection.close()
     print(shown(f"{name}: {caps.name} {caps.version}"))
     for file in files:
-        _print(file, found[file.name])
+        _print(file, found[file.name], _again(name, connection, options))
     _print_untouched(files, found)
     outcomes = [outcome for of_file in found.values() for outcome in of_file]
     print(_counts(f"{name}: {counted(len(outcomes), 'vector')}", outcomes))
@@ -104,18 +104,28 @@ def _untouched(outcomes: Sequence[Outcome]) -> bool:
 
 
 def _print_untouched(files: Sequence[VectorFile], found: Mapping[str, Sequence[Outcome]]) -> None:
-    names = [file.name for file in files if _untouched(found[file.name])]
+    names = [shown(file.name) for file in files if _untouched(found[file.name])]
     if names:
         print(f"  of {counted(len(names), 'file')} nothing is declared: {', '.join(names)}")
 
 
-def _print(file: VectorFile, outcomes: Sequence[Outcome]) -> None:
+def _again(name: str, connection: ProcessConnection, options: argparse.Namespace) -> str:
+    """Return what follows a vector's id in the command that judges it again (CNF-74)."""
+    file = ["--file", as_file(str(options.file))] if options.file else []
+    words = [*file, *defaults.waits(options.timeout, options.start_timeout)]
+    if options.target:
+        return pasted([*words, "--target", name])
+    return f"{pasted([*words, '--'])} {relative(connection.command)}"
+
+
+def _print(file: VectorFile, outcomes: Sequence[Outcome], again: str) -> None:
     if _untouched(outcomes):
         return
-    print(_counts(f"  {file.name + '.json':<21} {counted(len(outcomes), 'vector')}", outcomes))
+    print(_counts(f"  {shown(file.name) + '.json':<21} {counted(len(outcomes), 'vector')}", outcomes))
     for outcome in outcomes:
         if outcome.failed:
-            print("\n".join(_failure(file, outcome)))
+            print("\n".join(map(shown, _failure(file, outcome))))
+            print(f"         again:     secagg-spec vectors -k {outcome.vector.id} {again}")
 
 
 def _counts(head: str, outcomes: Sequence[Outcome]) -> str:
@@ -129,14 +139,14 @@ def _counts(head: str, outcomes: Sequence[Outcome]) -> str:
 def _failure(file: VectorFile, outcome: Outcome) -> list[str]:
     vector = outcome.vector
     lines = [f"FAIL     {vector.id}   {outcome.verdict}   [{', '.join(outcome.clauses or vector.clauses)}]"]
-    lines += [f"         {shown(outcome.message)}"]
+    lines += [f"         {outcome.message}"]
     lines += [f"         case:      {vector.comment}"]
     suspected = {} if outcome.clauses else only({name: file.flags[name] for name in vector.flags})
     for name, flag in suspected.items():
         lines.append(f"         suggests:  {name} ({flag.bug_type}): {flag.description} ({flag.effect})")
     lines.append(f"         answer:    {_short(outcome.answer) if outcome.answer else 'none'}")
     lines.append(f"         expected:  {_expected(vector)}")
-    return [*lines, f"         again:     secagg-spec vectors -k {vector.id} -- ./adapter"]
+    return lines
 
 
 def _expected(vector: Vector) -> str:
