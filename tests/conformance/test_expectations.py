@@ -232,6 +232,15 @@ def test_a_baseline_that_appeared_meanwhile_stays(tmp_path: Path, capsys: pytest
 
 
 @pytest.mark.requirement("CNF-80")
+def test_a_baseline_is_no_other_file_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "one"
+    options = ["--repro", str(tmp_path), "--baseline", str(path), "--json", str(tmp_path / "." / "one")]
+    assert cli.main(["conform", *options, "--", "./nothing"]) == 2
+    assert f"--baseline {path}: --json names the same file" in capsys.readouterr().err
+    assert not path.exists()
+
+
+@pytest.mark.requirement("CNF-80")
 def test_a_baseline_says_how_many_checks_were_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     adapter, baseline, gone = (tmp_path / name for name in ("adapter.py", "expectations.toml", "gone"))
     once = f"import os, pathlib\ngone = pathlib.Path({str(gone)!r})\nif gone.exists(): raise SystemExit\n"

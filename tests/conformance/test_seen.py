@@ -103,13 +103,14 @@ def test_the_results_of_a_run_that_is_not_complete_hold_an_error() -> None:
 
 
 @pytest.mark.requirement("CNF-68")
-def test_a_summary_takes_the_place_of_its_own_beginning_and_of_nothing_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
+def test_a_summary_takes_the_place_of_its_own_beginning_and_of_nothing_else(tmp_path: Path, end: bytes) -> None:
     summary = tmp_path / "summary.md"
-    summary.write_bytes(b"before \xff\n")
+    summary.write_bytes(b"before \xff" + end)
     for runs in (1, 2):
         assert conform(tmp_path, "none", "-k", "field.add/exact", "--markdown", str(summary)) == 0
-        assert summary.read_bytes().startswith(b"before \xff\n")
-        assert summary.read_bytes().count(b"## Conformance: No unexpected failure") == runs
+        assert summary.read_bytes().startswith(b"before \xff" + (end or b"\n") + b"## ")
+        assert summary.read_bytes().count(b"\n## Conformance: No unexpected failure") == runs
         assert b"ended before" not in summary.read_bytes()
 
 

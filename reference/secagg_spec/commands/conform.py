@@ -86,19 +86,19 @@ def _settings(given: argparse.Namespace) -> Settings:
 
 def _refuse_unwritable(given: argparse.Namespace) -> None:
     values.writable_folder("--repro", given.repro)
-    named: dict[Path, str] = {}
     for option in FILES:
         path = getattr(given, option)
         if path:
             values.writable_file(f"--{option}", path, given.expect, *values.files_of(given.adapter))
-            if (other := named.setdefault(path.resolve(), option)) != option and replaceable(path):
-                raise UsageError(f"--{option} {path}: --{other} names the same file, and one of them would be lost")
     if given.baseline:
         if os.path.lexists(given.baseline):
             raise UsageError(f"--baseline {given.baseline}: this exists, and it is not written over; name a new file")
         values.writable_file("--baseline", given.baseline)
+    named: dict[Path, str] = {}
     for option in (*FILES, "baseline"):
         path = getattr(given, option)
+        if path and (other := named.setdefault(path.resolve(), option)) != option and replaceable(path):
+            raise UsageError(f"--{option} {path}: --{other} names the same file, and one of them would be lost")
         if path and path.name.endswith(repros.ENDS) and path.resolve().parent == given.repro.resolve():
             raise UsageError(f"--{option} {path}: --repro may store a failing case there, and one would be lost")
 
@@ -292,10 +292,11 @@ class _Files:
 
     def _added(self, path: Path, text: str) -> str:
         """Return the content of a file plus this summary; the summary replaces an earlier one of this run."""
-        there = path.read_text(encoding="utf-8", errors="surrogateescape") if path.is_file() else ""
+        there = path.read_bytes().decode("utf-8", "surrogateescape") if path.is_file() else ""
         head, found, tail = there.rpartition(self._summary) if self._summary else ("", "", there)
         self._summary = text
-        return f"{head}{text}{tail}" if found else f"{tail}{text}"
+        begin = "" if tail.endswith("\n") or not tail else "\n"
+        return f"{head}{text}{tail}" if found else f"{tail}{begin}{text}"
 
 
 class _Progress(Progress):
