@@ -240,9 +240,11 @@ def test_each_check_is_a_test_of_pytest(tmp_path: Path) -> None:
     assert "Traceback" not in out
     assert "FAILED secagg::field.add/exact" in out
     assert (tmp_path / "repro" / "adapter-field-add-exact.jsonl").is_file()
-    code, out = with_plugin(tmp_path, *adapter("none"), "-k", "exact and not ends")
+    code, out = with_plugin(tmp_path, *adapter("none"), "-v", "-k", "exact and not ends")
     assert code == 0
     assert "1 passed" in out
+    [(collected, left)] = re.findall("collected ([0-9]+) items / ([0-9]+) deselected / 1 selected", out)
+    assert int(collected) == int(left) + 1
 
 
 @pytest.mark.slow

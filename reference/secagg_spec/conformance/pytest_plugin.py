@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import unittest
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,8 +61,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     """Add a test for each check, before tests are selected by name."""
     if config.getoption("--secagg-adapter"):
-        collector = AdapterCollector.from_parent(session, name=_NAME, nodeid=_NAME)
-        items.extend(collector.collect())
+        collector = AdapterCollector.from_parent(session, name=_NAME, nodeid=_NAME, tests=_tests(config))
+        items.extend(session.genitems(collector))
 
 
 def _tests(config: pytest.Config) -> list[AdapterTest]:
@@ -100,11 +100,14 @@ def _tests(config: pytest.Config) -> list[AdapterTest]:
 class AdapterCollector(pytest.Collector):
     """All checks of the kit, for one adapter."""
 
+    def __init__(self, *, tests: Sequence[AdapterTest], **named: Any) -> None:
+        super().__init__(**named)
+        self.tests = tests
+
     def collect(self) -> Iterator[pytest.Item]:
         """Yield an item for each check."""
-        tests = _tests(self.config)
-        self.config.add_cleanup(tests[0].of.close)
-        for test in tests:
+        self.config.add_cleanup(self.tests[0].of.close)
+        for test in self.tests:
             yield AdapterItem.from_parent(self, name=str(test), test=test)
 
 
