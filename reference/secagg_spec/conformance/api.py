@@ -21,7 +21,7 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.connection import Connection, DirectConnection, ProcessConnection
 from secagg_spec.conformance.adapter.plain import as_file, relative
-from secagg_spec.conformance.adapter.values import MOST_SECONDS
+from secagg_spec.conformance.adapter.values import DIGITS, MOST_SECONDS
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
 from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.reports import report as reporting
@@ -63,7 +63,7 @@ def judge(
     adapter : str, Path, sequence of these, or function
         A command line, the path of a program, the words of a command, or a function in this process.
     cases, seed : int
-        Cases for each check, and the seed from which they are drawn.
+        Cases for each check, and the seed from which they are drawn; both of at most 100 digits.
     pattern : str, optional
         Only checks whose id or clause matches this, or one of several patterns with commas between.
     expect : str or Path, optional
@@ -81,7 +81,7 @@ def judge(
     ------
     UsageError
         The pattern matches nothing, the expectations cannot be used, the command line is invalid, or an argument is of
-        another type.
+        another type or outside its range.
     """
     settings, entries = _settings(cases, seed, pattern), expected.known(ADAPTER, _path("expect", expect))
     connection = connected(adapter, timeout)
@@ -144,7 +144,7 @@ def connected(adapter: Adapter, timeout: float) -> Connection:
         and a million.
     """
     if not validate.finite(timeout) or not 0 < timeout < MOST_SECONDS:
-        raise UsageError(f"timeout = {timeout!r}: it must be a number of seconds above 0 and below a million")
+        raise _refused("timeout", timeout, "a number of seconds above 0 and below a million")
     if callable(adapter):
         return DirectConnection(adapter)
     try:
@@ -179,13 +179,17 @@ def _path(name: str, value: str | Path | None) -> Path | None:
         raise UsageError(str(error)) from None
 
 
+def _refused(name: str, value: object, allowed: str) -> UsageError:
+    return UsageError(str(ParameterError(name, value, allowed)))
+
+
 def _settings(cases: int, seed: int, pattern: str | None) -> Settings:
-    if type(cases) is not int or cases < 1:
-        raise UsageError(f"cases = {cases!r}: it must be an integer, at least 1")
-    if type(seed) is not int:
-        raise UsageError(f"seed = {seed!r}: it must be an integer")
+    if type(cases) is not int or not 0 < cases < 10**DIGITS:
+        raise _refused("cases", cases, f"an integer, at least 1, of at most {DIGITS} digits")
+    if type(seed) is not int or not abs(seed) < 10**DIGITS:
+        raise _refused("seed", seed, f"an integer of at most {DIGITS} digits")
     if pattern is not None and not isinstance(pattern, str):
-        raise UsageError(f"pattern = {pattern!r}: it must be text")
+        raise _refused("pattern", pattern, "text")
     settings = Settings(cases=cases, seed=seed, pattern=pattern, vectors=True)
     settings.refuse_idle()
     return settings
