@@ -64,6 +64,13 @@ def test_an_unknown_operation_cannot_be_declared() -> None:
         secagg_adapter.Adapter("x", "1").operation("make.coffee")
 
 
+class Unsaid(Exception):
+    """An exception without a text."""
+
+    def __str__(self) -> str:
+        raise ValueError
+
+
 def test_an_exception_becomes_an_error_and_a_reject_a_reject() -> None:
     adapter = secagg_adapter.Adapter("x", "1")
 
@@ -71,10 +78,19 @@ def test_an_exception_becomes_an_error_and_a_reject_a_reject() -> None:
     def echo(data: object) -> dict[str, object]:
         if data == 1:
             raise secagg_adapter.Reject("out_of_range", "one")
-        raise KeyError("two")
+        raise errors[data]
 
+    errors: dict[object, BaseException] = {
+        2: KeyError("two"),
+        3: SystemExit("three"),
+        4: Unsaid(),
+        5: KeyboardInterrupt(),
+    }
     assert adapter.answer({"id": 1, "op": "echo", "params": {"data": 1}})["reject"]["code"] == "out_of_range"
-    assert adapter.answer({"id": 2, "op": "echo", "params": {"data": 2}})["error"]["message"] == "KeyError: 'two'"
+    for data, said in ((2, "KeyError: 'two'"), (3, "SystemExit: three"), (4, "Unsaid")):
+        assert adapter.answer({"id": 2, "op": "echo", "params": {"data": data}})["error"]["message"] == said
+    with pytest.raises(KeyboardInterrupt):
+        adapter.answer({"id": 2, "op": "echo", "params": {"data": 5}})
     assert adapter.answer({"id": 3, "op": "nothing", "params": {}}) == {"id": 3, "unsupported": True}
     assert adapter.answer({"id": 4, "op": "echo", "params": {}})["reject"]["code"] == "malformed"
 

@@ -313,9 +313,10 @@ class Adapter:
             return {"id": request["id"], "reject": reject.answer()}
         except Unsupported:
             return {"id": request["id"], "unsupported": True}
-        except Exception as error:
-            message = f"{type(error).__name__}: {error}"
-            return {"id": request["id"], "error": {"message": message, "trace": traceback.format_exc()}}
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # as SystemExit, of a library that calls exit
+            return {"id": request["id"], "error": {"message": _said(error), "trace": traceback.format_exc()}}
 
     def _result(self, request: dict[str, Any]) -> dict[str, Any]:
         check_members(request)
@@ -376,6 +377,14 @@ class Adapter:
             os.dup2(2, 1)
             for line in source:
                 out.write(_written(self.answer(_parse(line))).encode() + b"\n")
+
+
+def _said(error: BaseException) -> str:
+    """Return the class of an exception and its text, unless that cannot be had."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__
 
 
 def _written(answer: dict[str, Any]) -> str:
