@@ -202,6 +202,7 @@ def test_each_part_of_a_declaration_is_compared(written: dict[str, Any], member:
         ("vectors", "0" * 64, "another set of test vectors"),
         ("text", "0" * 64, "another text"),
         ("settings", {"seed": 5}, "other settings: seed was 0, is 5"),
+        ("environment", {"platform": "x", "hypothesis": "6.0"}, "another hypothesis, which draws the cases: "),
     ],
 )
 def test_what_was_different_about_the_runs_is_said_first(
@@ -212,6 +213,7 @@ def test_what_was_different_about_the_runs_is_said_first(
     code, out, _ = compared(tmp_path, capsys, written, new)
     assert code == 0
     assert out.startswith(f"CAUTION  {said}")
+    assert out.count("CAUTION") == 1
 
 
 def without_footer(report: dict[str, Any]) -> None:

@@ -76,6 +76,9 @@ def differences_of_runs(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[
         for name in sorted({*was, *now})
         if was.get(name) != now.get(name)
     ]
+    old_draws, new_draws = (header["environment"].get("hypothesis") for header in (before, after))
+    if old_draws != new_draws:
+        notes.append(f"another hypothesis, which draws the cases: {_short(old_draws)} before, {_short(new_draws)} now")
     return notes
 
 
