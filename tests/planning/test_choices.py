@@ -32,7 +32,7 @@ from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.multi_round import round as multi_round
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import AUTHORITY, SERVER, Event, run_synchronous, sizes
-from tests.planning.test_odds import SLACK, tail
+from tests.planning.test_odds import SLACK, companions, tail
 from tests.strategies import fewer
 
 SESSION = bytes(16)
@@ -109,6 +109,32 @@ def test_choices_that_need_one_number_exist_exactly_when_that_number_does(wish: 
         K = max(T + 2, min(N, 10))
         assert (buffered.numbers["K"], buffered.numbers["U"]) == (K, N - D)
         assert buffered.level == largest_level(2**32 - 5, K * 64, wish.clip)
+
+
+def just(N: int, p: Fraction, failure: Fraction = Fraction(1, 2), **more: Any) -> Wish:
+    """A wish without colluders in which a probability is just the one that is allowed."""
+    return Wish(N, 10, p, Fraction(0), failure=failure, **more)
+
+
+TENTH, HUNDREDTH, FOURTH = Fraction(1, 10), Fraction(1, 100), Fraction(1, 4)
+JUST = {
+    "secagg": just(3, TENTH, Fraction(271, 1000)),
+    "secagg in two rounds": just(6, TENTH, rounds=2, leak=5 * companions(2, TENTH, 4, 1)),
+    "lightsecagg": just(4, Fraction(1, 2), Fraction(11, 16)),
+    "heterosag": just(6, HUNDREDTH, tail(6, HUNDREDTH, 3) + 6 * companions(1, HUNDREDTH, 2, 2)),
+    "multi-round": just(6, FOURTH, tail(2, 1 - Fraction(3, 4) ** 3, 2), rounds=2),
+    "basa": just(3, TENTH, Fraction(271, 1000), asynchronous=True),
+}
+
+
+@pytest.mark.requirement("PLN-03", "PLN-09")
+@pytest.mark.parametrize("name", JUST)
+def test_probabilities_that_are_just_allowed_are_allowed(name: str) -> None:
+    key, wish = name.split(maxsplit=1)[0], JUST[name]
+    found = chosen(key, wish)
+    assert found.leak.value == wish.leak or found.failure.value == wish.failure
+    less = replace(wish, failure=wish.failure * (1 - Fraction(1, 2**300)), leak=wish.leak * (1 - Fraction(1, 2**300)))
+    assert isinstance(answer(key, less), Out)
 
 
 @pytest.mark.requirement("PLN-06", "PLN-09")

@@ -6,6 +6,7 @@ from fractions import Fraction
 from itertools import product
 from math import comb
 
+import flint
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,6 +59,40 @@ def test_D_is_the_least_number_that_is_rarely_exceeded(users: int, rate: Fractio
     D = odds.least_dropouts(users, rate, allowed)
     assert odds.at_least(users, rate, D + 1) <= allowed
     assert D == 0 or tail(users, rate, D) > allowed / SLACK
+
+
+@pytest.mark.requirement("PLN-04")
+@pytest.mark.parametrize(
+    ("users", "rate", "D"),
+    [(3, Fraction(1, 10), 0), (4, Fraction(1, 2), 1), (57, Fraction(1, 2), 28), (100, Fraction(1, 2), 99)],
+)
+def test_a_probability_that_is_just_allowed_is_allowed(users: int, rate: Fraction, D: int) -> None:
+    exact = tail(users, rate, D + 1)
+    assert odds.least_dropouts(users, rate, exact) == D
+    assert odds.least_dropouts(users, rate, exact * (1 - Fraction(1, 2**300))) == D + 1
+    assert odds.at_least(users, rate, D + 1, exact) == exact
+
+
+@pytest.mark.requirement("PLN-04")
+def test_half_of_many_users_drop_out_with_a_probability_of_one_half_exactly() -> None:
+    assert odds.least_dropouts(20_001, Fraction(1, 2), Fraction(1, 2)) == 10_000
+
+
+@pytest.mark.requirement("PLN-03")
+def test_where_the_exact_probability_is_too_long_the_bound_stays() -> None:
+    rate, bound = Fraction(1, 2**1000), Fraction(1, 2)
+    allowed = bound - Fraction(1, 2**70)
+    assert odds.settled(bound, allowed, lambda: odds.exactly_at_least(10**6, rate, 1), odds.ERROR) == bound
+    assert odds.settled(bound, allowed, lambda: odds.exactly_without_companions(10**4, rate, 9, 1), odds.ERROR) == bound
+
+
+@given(st.integers(1, 30), RATES, st.integers(-1, 32), st.integers(1, 4))
+def test_exact_probabilities_are_those_of_the_formulas(trials: int, rate: Fraction, least: int, rounds: int) -> None:
+    exact = tail(trials, rate, least)
+    assert odds.exactly_at_least(trials, rate, least) == flint.fmpq(exact.numerator, exact.denominator)
+    others, few = min(trials, 8), max(1, min(least, 5))
+    both = companions(rounds, rate, others, few)
+    assert odds.exactly_without_companions(rounds, rate, others, few) == flint.fmpq(both.numerator, both.denominator)
 
 
 def companions(rounds: int, rate: Fraction, others: int, least: int) -> Fraction:

@@ -19,6 +19,8 @@ from math import sqrt
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+import flint
+
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME, MAX_MODULUS
 from secagg_spec.arithmetic.quantizer import largest_level
@@ -207,8 +209,10 @@ def alone(wish: Wish, allowed: Fraction) -> Fraction:
     if wish.rounds == 1 or not wish.dropout:
         return Fraction(0)
     honest = wish.users - wish.colluding
-    each = odds.without_companions(wish.rounds, wish.dropout, honest - 1, 1, allowed)
-    return min(Fraction(1), honest * each)
+    class_ = wish.rounds, wish.dropout, honest - 1, 1
+    bound = min(Fraction(1), honest * odds.without_companions(*class_, allowed))
+    error = 16 * honest * odds.ERROR  # of a sum of tails that is rounded and cut off: a few of each
+    return odds.settled(bound, allowed, lambda: honest * odds.exactly_without_companions(*class_), error)
 
 
 def _not_alone(wish: Wish, allowed: Fraction) -> Fraction:
@@ -256,7 +260,7 @@ def secagg_plan(wish: Wish) -> Answer:
     return Choice(
         "secagg", numbers, lambda: secagg.Parameters(**numbers), ("SAG-01", "SAG-02"),
         *_secagg_bytes(N, N - 1, wish.dimension), rounds_of(secagg.TABLE), level, _mean_noise(level, t),
-        Odds(odds.at_least(N, wish.dropout, N - t + 1), True, "SAG-30"),
+        Odds(odds.at_least(N, wish.dropout, N - t + 1, wish.failure), True, "SAG-30"),
         Odds(leak, not leak, ALONE if leak else "spec/secagg.md, section 1"), "the sum", Work("secagg", N),
     )  # fmt: skip
 
@@ -273,7 +277,7 @@ def sparse_numbers(wish: Wish) -> tuple[int, int, int, Odds, Odds]:
     D = odds.least_dropouts(N, wish.dropout, wish.failure / 2)
     most = odds.least_dropouts(N, wish.dropout, wish.leak / (4 * J))
     left, lost = _left(wish, D, "SAG-01"), min(most, N - T - 1)
-    beyond = odds.at_least(N, wish.dropout, most + 1)
+    beyond = odds.at_least(N, wish.dropout, most + 1, wish.leak / (4 * J))
     part = wish.leak / 4
     together = _not_alone(wish, part)
 
@@ -299,9 +303,9 @@ def sparse_numbers(wish: Wish) -> tuple[int, int, int, Odds, Odds]:
     found = fitting(2 * half)
     assert found is not None
     t, leak, stuck = found
-    failure = min(Fraction(1), odds.at_least(N, wish.dropout, D + 1) + stuck)
-    total = min(Fraction(1), leak + J * beyond + together)
-    return D, 2 * half, t, Odds(odds.short(failure), False, where), Odds(odds.short(total), False, where)
+    failure = odds.short(odds.at_least(N, wish.dropout, D + 1, wish.failure / 2) + stuck)
+    total = odds.short(leak + J * beyond + together)
+    return D, 2 * half, t, Odds(min(failure, wish.failure), False, where), Odds(min(total, wish.leak), False, where)
 
 
 def sparse_plan(wish: Wish) -> Answer:
@@ -336,7 +340,7 @@ def lightsecagg_plan(wish: Wish) -> Answer:
     return Choice(
         "lightsecagg", numbers, lambda: lightsecagg.Parameters(**numbers), ("LSA-01",),
         *_lightsecagg_bytes(N, U, T, wish.dimension), rounds_of(lightsecagg.TABLE), level, _mean_noise(level, U),
-        Odds(odds.at_least(N, wish.dropout, D + 1), True, "LSA-17"),
+        Odds(odds.at_least(N, wish.dropout, D + 1, wish.failure), True, "LSA-17"),
         Odds(leak, not leak, ALONE if leak else "spec/lightsecagg.md, section 1"), "the sum",
         Work("lightsecagg", N),
     )  # fmt: skip
@@ -354,8 +358,7 @@ def heterosag_plan(wish: Wish) -> Answer:
     _need(N // 2 >= T + 2, f"two subgroups of T + 2 = {T + 2} users each do not fit into N = {N}", "HSA-01")
     _need(wish.dimension >= 2, "an update of one number has no two segments", "HSA-04")
     t = threshold(N, T, left)
-    lost = odds.at_least(N, p, N - t + 1)
-    found = next(filter(None, (_subgroups(wish, Z, lost) for Z in (5, 3, 2))), None)
+    found = next(filter(None, (_subgroups(wish, Z, t) for Z in (5, 3, 2))), None)
     reason = f"a subgroup keeps fewer than T + 2 = {T + 2} users too often, also with two subgroups"
     reason += f" over {wish.rounds} rounds" if wish.rounds > 1 else ""
     _need(found is not None, reason, "HSA-17" if wish.rounds == 1 else "HSA-28")
@@ -388,19 +391,23 @@ def heterosag_plan(wish: Wish) -> Answer:
     )  # fmt: skip
 
 
-def _subgroups(wish: Wish, Z: int, lost: Fraction) -> tuple[int, Fraction] | None:
+def _subgroups(wish: Wish, Z: int, t: int) -> tuple[int, Fraction] | None:
     """Return Z and the probability that a session fails with Z subgroups, if that is rare enough."""
-    sizes = [wish.users // Z + (at < wish.users % Z) for at in range(Z)]
-    if sizes[-1] < wish.colluding + 2 or wish.dimension < Z:
+    N, p, part = wish.users, wish.dropout, wish.colluding + 1
+    sizes = [N // Z + (at < N % Z) for at in range(Z)]
+    if sizes[-1] <= part or wish.dimension < Z:
         return None
-    few = sum(sizes.count(size) * size * _few(wish, size) for size in set(sizes))
-    total = min(Fraction(1), lost + few)
-    return (Z, odds.short(total)) if total <= wish.failure else None
+    lost = odds.at_least(N, p, N - t + 1)
+    users = {size: sizes.count(size) * size for size in sizes}
+    few = sum(n * odds.without_companions(wish.rounds, p, size - 1, part, wish.failure) for size, n in users.items())
 
+    def exact() -> flint.fmpq:
+        """Return the probability itself."""
+        each = (n * odds.exactly_without_companions(wish.rounds, p, size - 1, part) for size, n in users.items())
+        return sum(each, odds.exactly_at_least(N, p, N - t + 1))
 
-def _few(wish: Wish, size: int) -> Fraction:
-    """Return the probability that a user of a subgroup is in sums with fewer than T + 1 others of it."""
-    return odds.without_companions(wish.rounds, wish.dropout, size - 1, wish.colluding + 1, wish.failure)
+    total = odds.settled(min(Fraction(1), lost + few), wish.failure, exact, 16 * N * odds.ERROR)
+    return (Z, min(odds.short(total), wish.failure)) if total <= wish.failure else None
 
 
 # --------------------------------------------------------------------------------------------- Multi-RoundSecAgg
@@ -442,7 +449,7 @@ def multi_round_plan(wish: Wish) -> Answer:
     return Choice(
         "multi-round", numbers, make, ("MRA-01", "MRA-17", *(("SAG-02",) if base == "secagg" else ("LSA-01",))),
         *sizes[base], rounds_of(table), level, _mean_noise(level, U),
-        Odds(odds.at_least(count, lost, count - enough + 1), True, "MRA-23"),
+        Odds(odds.at_least(count, lost, count - enough + 1, wish.failure), True, "MRA-23"),
         Odds(Fraction(0), True, "spec/multi-round.md, section 5"), f"sums over batches of {T} users",
         Work(base, K),
     )  # fmt: skip
@@ -477,7 +484,8 @@ def basecagg_plan(wish: Wish) -> Answer:
     return Choice(
         "basecagg", {**numbers, "c_g": like.c_g, "tau_max": like.tau_max}, lambda: replace(like, **numbers),
         ("BSA-01", "BSA-02"), sends, stamp + K * share + -(-close // N), K * (stamp + (N - 1) * share) + close,
-        rounds_of(basecagg.TABLE), level, 1 / (2 * level), Odds(odds.at_least(N, wish.dropout, D + 1), True, "BSA-34"),
+        rounds_of(basecagg.TABLE), level, 1 / (2 * level),
+        Odds(odds.at_least(N, wish.dropout, D + 1, wish.failure), True, "BSA-34"),
         Odds(Fraction(0), True, "spec/basecagg.md, section 1"), "the weighted sum of a buffer", Work("basecagg", N),
     )  # fmt: skip
 
@@ -489,7 +497,7 @@ def basa_plan(wish: Wish) -> Answer:
     most = min(N, basa.MAX_POSITIONS) - K
 
     def failure(S: int) -> Fraction:
-        return odds.fewer_than(K + S, 1 - p, T + 2)
+        return odds.fewer_than(K + S, 1 - p, T + 2, wish.failure)
 
     S = odds.first(0, max(most, 0), lambda spare: failure(spare) <= wish.failure)
     reason = f"{K} + {max(most, 0)} positions leave fewer than T + 2 = {T + 2} updates too often"

@@ -8,8 +8,9 @@ J, r                  `rounds`, and how many of them a user is in
 pi_r                  the probability of one set of r of J rounds
 ====================  ==============================================================
 
-A tail is computed by ball arithmetic: the result is at least the probability, and larger by at most 2^-60 of it.
-Sparse graphs have probabilities of their own, in `privacy.sparse`.
+A tail is computed by ball arithmetic: the result is at least the probability, and larger by at most 2^-60 of it. Where
+this error alone lets it seem larger than an allowed number, the exact probability decides (`settled`). Sparse graphs
+have probabilities of their own, in `privacy.sparse`.
 
 Source: spec/planning.md, section 3 (PLN-03 to PLN-05).
 """
@@ -18,50 +19,115 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from math import exp, inf, lgamma, log, log2
+from math import comb, exp, inf, lgamma, log, log2
 
 import flint
 
 _BITS, _MOST_BITS, _SURE = 192, 2**14, 61
 _NEGLIGIBLE, _TINY = Fraction(1, 2**64), Fraction(1, 2**1100)
+ERROR = Fraction(1, 2**60)
+"""The error of a tail, as a part of it, at most."""
+_LONGEST, _FEW = 2**21, 2**10
+"""The bits of the longest exact probability that is computed, and of one that is short enough to be a rate."""
 _RARE = -45.0
 """The logarithm of a probability below 2^-64: (e m / k)^k bounds that k events happen when m are expected."""
 
 
-def at_least(trials: int, rate: Fraction, least: int) -> Fraction:
+class _TooLong(Exception):
+    """An exact probability has more digits than are worth their time."""
+
+
+def at_least(trials: int, rate: Fraction, least: int, allowed: Fraction = Fraction(1)) -> Fraction:
     """Return the probability that at least `least` of independent trials happen, each with the probability `rate`.
 
-    The result is an upper bound, above the probability by at most 2^-60 of it (PLN-03).
+    The result is an upper bound, above the probability by at most 2^-60 of it (PLN-03), and settled by `allowed`.
     """
     if least <= 0 or (rate == 1 and least <= trials):
         return Fraction(1)
     if least > trials or rate == 0:
         return Fraction(0)
-    return _certified(lambda: _arb(rate).beta_lower(least, trials - least + 1, True))
+    bound = _certified(lambda: _arb(rate).beta_lower(least, trials - least + 1, True))
+    return settled(bound, allowed, lambda: exactly_at_least(trials, rate, least), ERROR)
 
 
-def fewer_than(trials: int, rate: Fraction, bound: int) -> Fraction:
+def fewer_than(trials: int, rate: Fraction, bound: int, allowed: Fraction = Fraction(1)) -> Fraction:
     """Return the probability that fewer than `bound` of independent trials happen; an upper bound like `at_least`."""
-    return at_least(trials, 1 - rate, trials - bound + 1)
+    return at_least(trials, 1 - rate, trials - bound + 1, allowed)
+
+
+def settled(bound: Fraction, allowed: Fraction, exact: Callable[[], flint.fmpq], error: Fraction) -> Fraction:
+    """Return a bound of this module, or `allowed` where the error of the bound alone takes it above that number.
+
+    There the exact probability decides (PLN-04, PLN-09). One that would take more than 2^21 bits is not computed, and
+    the bound stays.
+
+    Parameters
+    ----------
+    bound, allowed : Fraction
+        A bound on a probability, and the largest probability that is allowed.
+    exact : callable
+        Returns the probability.
+    error : Fraction
+        At least the error of the bound, as a part of the probability.
+    """
+    if allowed < bound <= allowed * (1 + error):
+        with suppress(_TooLong):
+            return allowed if exact() <= _fmpq(allowed) else bound
+    return bound
+
+
+def exactly_at_least(trials: int, rate: Fraction, least: int) -> flint.fmpq:
+    """Return the probability of `at_least` itself; it is for `settled`, which lets go one that is too long.
+
+    It is a^n / b^n times a sum. Each term is the one before times a fraction, and so halves are put together.
+    """
+    if least <= 0 or least > trials or not rate:
+        return flint.fmpq(least <= 0)
+    _check_length(trials * rate.denominator.bit_length())
+    a, b = rate.numerator, rate.denominator
+
+    def halves(low: int, high: int) -> tuple[flint.fmpz, flint.fmpz, flint.fmpz]:
+        """Return the products of the fractions from `low` on, above and below, and what the sum has above."""
+        if high - low == 1:
+            below = flint.fmpz((low + 1) * a)
+            return flint.fmpz((trials - low) * (b - a)), below, below
+        middle = (low + high) // 2
+        (p, q, t), (r, s, u) = halves(low, middle), halves(middle, high)
+        return p * r, q * s, t * s + p * u
+
+    _, below, above = halves(0, trials - least + 1)
+    return flint.fmpq(above * flint.fmpz(a) ** trials, below * flint.fmpz(b) ** trials)
+
+
+def _check_length(bits: int) -> None:
+    if bits > _LONGEST:
+        raise _TooLong
 
 
 def some(trials: int, rate: Fraction) -> Fraction:
     """Return the probability that any of independent trials happens: an upper bound, fit to be the rate of a tail.
 
-    It is above the probability by at most 2^-1024 of it: a tail of many trials multiplies that.
+    It is exact if that takes few digits. Else it is above the probability by at most 2^-1024 of it: a tail of many
+    trials multiplies that.
     """
+    if trials * rate.denominator.bit_length() <= _FEW:
+        return 1 - (1 - rate) ** trials
     return _certified(lambda: 1 - _arb(1 - rate) ** trials, sure=2**10)
 
 
 @lru_cache(maxsize=1024)
 def least_dropouts(users: int, rate: Fraction, allowed: Fraction) -> int:
-    """Return the least D such that more than D users drop out with at most the allowed probability (PLN-04)."""
+    """Return the least D such that more than D users drop out with at most the allowed probability (PLN-04).
+
+    Where an exact probability is too long for `settled`, its bound decides, and D may be one too large.
+    """
 
     def rare(count: int) -> bool:
-        return at_least(users, rate, count + 1) <= allowed
+        return at_least(users, rate, count + 1, allowed) <= allowed
 
     bound = logarithm(allowed) * log(2)
     if rate in (0, 1):
@@ -105,6 +171,17 @@ def without_companions(rounds: int, rate: Fraction, others: int, least: int, sto
     return short(_certified(lambda: _sum(rounds, rate, others, least, stop)))
 
 
+def exactly_without_companions(rounds: int, rate: Fraction, others: int, least: int) -> flint.fmpq:
+    """Return the probability of `without_companions` itself; it is for `settled`, like `exactly_at_least`."""
+    _check_length(rounds**2 * (others + 1) * rate.denominator.bit_length())
+    total = flint.fmpq(0)
+    for r in range(1, rounds + 1):
+        one = (1 - rate) ** r * rate ** (rounds - r)
+        few = exactly_at_least(others, 1 - one, others - least + 1)
+        total += comb(rounds, r) * _fmpq(one) * few
+    return total
+
+
 def _sum(rounds: int, rate: Fraction, others: int, least: int, stop: Fraction) -> flint.arb:
     """Return the sum of `without_companions`."""
     weights = sorted(_weights(rounds, rate), key=lambda pair: pair[0].mid())
@@ -143,8 +220,12 @@ def first(low: int, high: int, holds: Callable[[int], bool]) -> int:
     return low + bisect_left(range(low, high), True, key=holds)
 
 
+def _fmpq(number: Fraction) -> flint.fmpq:
+    return flint.fmpq(number.numerator, number.denominator)
+
+
 def _arb(number: Fraction) -> flint.arb:
-    return flint.arb(flint.fmpq(number.numerator, number.denominator))
+    return flint.arb(_fmpq(number))
 
 
 def _certified(compute: Callable[[], flint.arb], sure: int = _SURE) -> Fraction:
