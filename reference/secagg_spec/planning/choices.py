@@ -483,7 +483,8 @@ def basecagg_plan(wish: Wish) -> Answer:
     stamp = traffic.sent("basecagg.md", "server", names, ("confirm", "close", "share"))
     return Choice(
         "basecagg", {**numbers, "c_g": like.c_g, "tau_max": like.tau_max}, lambda: replace(like, **numbers),
-        ("BSA-01", "BSA-02"), sends, stamp + K * share + -(-close // N), K * (stamp + (N - 1) * share) + close,
+        ("BSA-01", "BSA-02"), sends, stamp + min(K, N - 1) * share + -(-close // N),
+        K * (stamp + (N - 1) * share) + close,
         rounds_of(basecagg.TABLE), level, 1 / (2 * level),
         Odds(odds.at_least(N, wish.dropout, D + 1, wish.failure), True, "BSA-34"),
         Odds(Fraction(0), True, "spec/basecagg.md, section 1"), "the weighted sum of a buffer", Work("basecagg", N),
@@ -509,13 +510,15 @@ def basa_plan(wish: Wish) -> Answer:
     names = {"d": wish.dimension, "P": P, "Z": 1, "B": 80, "E": 32, "V": 64 * P}
     first, last = {**names, "k": 0, "A": 0}, {**names, "k": K - 1, "A": K - 1}
     sends = traffic.sent("basa.md", "user", first)
-    offer = traffic.sent("basa.md", "server", last, ("take", "expire", "close"))
+    assignment = traffic.HEADER + 8  # of the two messages of an offer one is for the authority
+    offer = traffic.sent("basa.md", "server", last, ("take", "expire", "close")) - assignment
     key = traffic.sent("basa.md", "authority", last, ("settle", "close"))
     visits = [traffic.sent("basa.md", "server", one, ("expire", "close")) for one in (first, last)]
+    close = traffic.sent("basa.md", "server", last, ("offer", "take", "expire"))
     return Choice(
         "basa", {**numbers, "c_g": like.c_g, "tau_max": like.tau_max, "timeouts": like.timeouts},
         lambda: replace(like, **numbers), ("BAA-01", "BAA-02"), sends, offer + key,
-        K * sum(visits) // 2, rounds_of(BASA_TABLE), level, 1 / (2 * level),
+        K * sum(visits) // 2 + close, rounds_of(BASA_TABLE), level, 1 / (2 * level),
         Odds(failure(S), True, "BAA-19"), Odds(Fraction(0), True, "spec/basa.md, section 1"),
         "the weighted sum of a buffer; an authority could unmask all", Work("basa", P),
     )  # fmt: skip
