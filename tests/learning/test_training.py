@@ -150,6 +150,32 @@ def test_auto_takes_what_was_measured_to_be_faster() -> None:
     assert Trainer(models.build("lenet5", image), image.train, sgd, device="cuda").chosen == "grouped"
 
 
+@pytest.mark.parametrize("engine", ["loop", "vmap", "stacked", "grouped"])
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [
+        (np.array([3, -1]), r"parts\[1\]\[1\] = -1: must be in \[0, 9\), the number of a sample"),
+        (np.array([9, 3], np.uint64), r"parts\[1\]\[0\] = 9: must be in \[0, 9\)"),
+        (np.array([0.5, 1.5]), r"parts\[1\].dtype = 'float64': must be a type of integers"),
+        (np.array([True, False]), r"parts\[1\].dtype = 'bool'"),
+        (np.array([[0, 1], [2, 3]]), r"parts\[1\].shape = \(2, 2\)"),
+        ([0, 1], r"parts\[1\] = 'list': must be a numpy array"),
+    ],
+    ids=str,
+)
+def test_what_is_no_number_of_a_sample_is_refused(engine: str, part: Any, text: str) -> None:
+    model = models.build("logistic", DATA)
+    samples = Samples(DATA.train.x[:9], DATA.train.y[:9])
+    trainer = Trainer(model, samples, LocalSGD(1, 4, 0.1), engine)
+    with pytest.raises(ParameterError, match=text):
+        trainer.train(np.zeros((2, model.d)), [np.arange(9), part], generators(2))
+    narrow, wide = (
+        trainer.train(np.zeros((1, model.d)), [np.arange(9, dtype=kind)], generators(1))
+        for kind in (np.uint8, np.uint64)
+    )
+    assert np.array_equal(narrow, wide)
+
+
 def test_what_cannot_be_trained_is_refused() -> None:
     model, sgd = models.build("logistic", DATA), LocalSGD(1, 5, 0.1)
     right: dict[str, Any] = {"epochs": 1, "batch": 1, "rate": 0.1}

@@ -161,12 +161,14 @@ class Trainer:
         Raises
         ------
         ParameterError
-            A user has no sample, the numbers of users differ, or the rate is not a finite number above 0.
+            A user has no sample, or one that is not the number of a sample; the numbers of users differ; or the rate is
+            not a finite number above 0.
         """
         starts = validate.reals("starts", starts, (len(parts), self.model.d))
         if len(rngs) != len(parts):
             raise LengthMismatch("len(rngs)", len(rngs), f"{len(parts)}, one for each user")
         rate = self.sgd.rate if rate is None else _positive("rate", rate)
+        parts = [_samples_of(f"parts[{user}]", part, len(self.samples)) for user, part in enumerate(parts)]
         plans = [list(batches(part, self.sgd, rng)) for part, rng in zip(parts, rngs, strict=True)]
         if not all(plans):
             raise ParameterError(f"parts[{plans.index([])}]", [], "one sample or more")
@@ -289,6 +291,17 @@ class Trainer:
             matrix.baddbmm_(slope.transpose(1, 2), below, beta=shrunk, alpha=-rate)
             bias.mul_(shrunk).sub_(slope.sum(1), alpha=rate)
             slope = further
+
+
+def _samples_of(name: str, part: IntArray, count: int) -> IntArray:
+    """Return the sample numbers of a user when they are a vector of integers in [0, count), of any type of integers."""
+    if validate.array(name, part, None).dtype.kind not in "iu":
+        raise ParameterError(f"{name}.dtype", str(part.dtype), "a type of integers, the numbers of samples")
+    validate.array_shape(name, part, (None,))
+    if part.size and not 0 <= part.min() <= part.max() < count:
+        at = int(np.argmax((part < 0) | (part >= count)))
+        raise OutOfRange(f"{name}[{at}]", int(part[at]), f"in [0, {count}), the number of a sample")
+    return part.astype(np.int64, copy=False)
 
 
 def _pairs(parameters: Tensors) -> list[tuple[torch.Tensor, torch.Tensor]]:
