@@ -561,6 +561,15 @@ def test_what_was_accepted_before_is_of_users_and_rounds_that_there_are(pair: li
     assert "a past round" in str(refused.value)
 
 
+@pytest.mark.requirement("FBF-16")
+@pytest.mark.parametrize("pairs", [[[0, 9]], [[0, 5]], [[user, 9] for user in range(5)]])
+def test_what_no_server_has_accepted_is_refused(pairs: list[list[int]]) -> None:
+    good = fedbuff.store(server(TINY, 9))
+    assert fedbuff.restore({**good, "accepted": [[0, 6], [0, 8]]}).accepted == {(0, 6), (0, 8)}
+    with pytest.raises(ParameterError, match=r"^accepted = "):
+        fedbuff.restore({**good, "accepted": pairs})
+
+
 @pytest.mark.parametrize(
     ("path", "value"),
     [
@@ -666,7 +675,12 @@ EDGES = st.one_of(
 
 
 @pytest.mark.requirement("FBF-11")
-@given(st.lists(st.tuples(st.integers(-2, 3) | EDGES, EDGES), min_size=1, max_size=4), st.integers(1, 9))
+@given(
+    st.lists(st.tuples(st.integers(-2, 3) | EDGES, EDGES), min_size=1, max_size=4),
+    st.integers(1, 9) | EDGES.filter(lambda level: level > 0),
+)
+@example([(1, 1)], 2**53 + 1)
+@example([(1, 1), (2, 1)], 2**52 + 1)
 @example([(2, -(2**63))], 1)
 @example([(-(2**62), 5), (2**62 + 1, 1)], 1)
 def test_an_integer_average_is_that_of_exact_numbers_or_refused(terms: list[tuple[int, int]], c_l: int) -> None:

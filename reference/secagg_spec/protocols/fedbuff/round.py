@@ -154,8 +154,8 @@ def average_reals(weights: Sequence[int], updates: Sequence[RealArray]) -> RealA
     Raises
     ------
     ParameterError
-        A weight is no integer of at least 0, their sum is below 1, or there is not one float64 array for each, all of
-        one length.
+        A weight is no integer of at least 0, their sum is not in [1, 2^53], or there is not one float64 array for each,
+        all of one length.
     OutOfRange
         A product or a sum is too large for a float64.
 
@@ -174,8 +174,8 @@ def average_integers(weights: Sequence[int], updates: Sequence[IntArray], c_l: i
     Raises
     ------
     ParameterError
-        A weight is no integer of at least 0, their sum or c_l is below 1, or there is not one int64 array for each, all
-        of one length.
+        A weight is no integer of at least 0, their sum is not in [1, 2^53], c_l is below 1, or there is not one int64
+        array for each, all of one length.
     OutOfRange
         A weighted sum could leave the integers that a float64 holds, or c_l times the sum of the weights its range.
 
@@ -189,11 +189,14 @@ def average_integers(weights: Sequence[int], updates: Sequence[IntArray], c_l: i
         raise OutOfRange("updates", largest, f"at most 2**53 / {total_weight} in magnitude, for these weights")
     rows = [np.int64(weight) * update for weight, update in zip(weights, updates, strict=True)]
     total: IntArray = np.add.reduce(np.stack(rows), axis=0)
-    return total.astype(np.float64) / np.float64(c_l * total_weight)
+    divisor = c_l * total_weight
+    if divisor <= EXACT:
+        return total.astype(np.float64) / divisor
+    return np.array([number / divisor for number in total.tolist()])  # a quotient of Python's integers is rounded once
 
 
 def _total(weights: Sequence[int], updates: Sequence[NDArray[Any]], dtype: type) -> int:
-    """Return the sum of weights; refuse one below 1, and updates that are not one for each weight, of one length."""
+    """Return the sum of weights, in [1, 2^53]; refuse updates that are not one for each weight, of one length."""
     given = [validate.integer("weights", weight, 0) for weight in validate.sequence("weights", weights, "integers")]
     if len(given) != len(validate.sequence("updates", updates, "arrays")):
         raise LengthMismatch("updates", len(updates), f"one for each of {len(given)} weights")
@@ -413,15 +416,17 @@ def _parameters(data: Any) -> Parameters:
 
 
 def _accepted(state: ServerState, data: Any) -> frozenset[tuple[int, int]]:
-    """Return the accepted pairs of user and stamp; they include those of the buffer."""
+    """Return the accepted pairs of user and stamp; those of the present round are those of the buffer."""
     pairs = [validate.user_numbers("accepted", pair) for pair in validate.sequence("accepted", data, "pairs")]
+    oldest = max(0, state.round - state.parameters.tau_max)
     for pair in pairs:
-        fits = len(pair) == 2 and 0 <= pair[0] < state.parameters.N and 0 <= pair[1] <= state.round
-        if not fits:
-            raise ParameterError("accepted", list(pair), "a user on the roster and the number of a past round")
-    if not state.accepted <= {(user, stamp) for user, stamp in pairs}:
-        raise ParameterError("accepted", data, "all users and stamps of the buffer, and others")
-    return frozenset((user, stamp) for user, stamp in pairs)
+        if len(pair) != 2 or not 0 <= pair[0] < state.parameters.N or not oldest <= pair[1] <= state.round:
+            wanted = f"a user on the roster and the number of a past round that is not too old, from {oldest} on"
+            raise ParameterError("accepted", list(pair), wanted)
+    accepted = frozenset((user, stamp) for user, stamp in pairs)
+    if not state.accepted <= accepted or any(stamp == state.round for _, stamp in accepted - state.accepted):
+        raise ParameterError("accepted", data, "all users and stamps of the buffer, and others of rounds before this")
+    return accepted
 
 
 def _members(name: str, data: Any, names: tuple[str, ...]) -> dict[str, Any]:
