@@ -917,6 +917,7 @@ def test_a_session_is_that_of_its_source() -> None:
     [
         ({"updates": vector([[1, 1]] * 11)}, "updates.shape"),
         ({"updates": [[1, 1]] * 12}, "updates"),
+        ({"updates": vector([[1, 1]] * 11 + [[1, modulus(SECAGG)]]), "available": range(6)}, r"updates\[11\]\[1\] = "),
         ({"available": (0, 12)}, "available"),
         ({"available": (0, 0)}, "available"),
         ({"available": None}, "available"),
@@ -927,7 +928,17 @@ def test_a_session_is_that_of_its_source() -> None:
 )
 def test_a_turn_that_does_not_fit_is_refused_before_the_first_round(change: dict[str, Any], name: str) -> None:
     good = turn_of(SECAGG, 1, 0, 0)
-    with pytest.raises(ParameterError, match=name):
+    with pytest.raises(ParameterError, match=rf"^turns\[1\]\.{name}"):
         run_session(
             SECAGG, [good, replace(good, **change)], strategy="fair", source=SeededSource(b"s", "t"), session=bytes(16)
         )
+
+
+@pytest.mark.parametrize("change", [{"strategy": "nap"}, {"source": None}, {"session": b"x"}], ids=str)
+@pytest.mark.parametrize("turns", [0, 1])
+def test_a_session_is_looked_at_before_its_first_round(change: dict[str, Any], turns: int) -> None:
+    nobody = [replace(turn_of(SECAGG, 1, 0, 0), available=())] * turns
+    given_: dict[str, Any] = {"strategy": "fair", "source": SeededSource(b"s", "t"), "session": bytes(16)}
+    assert len(run_session(SECAGG, nobody, **given_)) == turns
+    with pytest.raises(ParameterError, match="|".join(change)):
+        run_session(SECAGG, nobody, **{**given_, **change})

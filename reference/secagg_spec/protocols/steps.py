@@ -414,20 +414,22 @@ def run_synchronous(
                 network.take(step, user, {name: sampled[name] for name in step.randomness if name in sampled})
 
 
-def check_dropouts(table: Table, users: Sequence[int], dropouts: Mapping[str, Collection[int]]) -> None:
+def check_dropouts(
+    table: Table, users: Sequence[int], dropouts: Mapping[str, Collection[int]], name: str = "dropouts"
+) -> None:
     """Refuse dropouts that name an unknown phase, an unknown user, or a user twice."""
     phases = list(dict.fromkeys(step.phase for step in table if step.role is Role.USER))
     named: set[int] = set()
-    for phase, dropped in validate.mapping("dropouts", dropouts).items():
+    for phase, dropped in validate.mapping(name, dropouts).items():
         if phase not in phases:
-            raise ParameterError("dropouts", phase, f"a phase of users: {', '.join(phases)}")
+            raise ParameterError(name, phase, f"a phase of users: {', '.join(phases)}")
         if not isinstance(dropped, (Sequence, Set)):
-            raise ParameterError(f"dropouts[{phase!r}]", dropped, "a collection of users")
-        for user in validate.user_numbers(f"dropouts[{phase!r}]", tuple(dropped)):
+            raise ParameterError(f"{name}[{phase!r}]", dropped, "a collection of users")
+        for user in validate.user_numbers(f"{name}[{phase!r}]", tuple(dropped)):
             if user not in users:
-                raise UnknownUser(f"dropouts[{phase!r}]", user, f"a user in [0, {len(users)})")
+                raise UnknownUser(f"{name}[{phase!r}]", user, f"a user in [0, {len(users)})")
             if user in named:
-                raise ParameterError(f"dropouts[{phase!r}]", user, "a user that drops out once")
+                raise ParameterError(f"{name}[{phase!r}]", user, "a user that drops out once")
             named.add(user)
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import Source, draw_below
-from secagg_spec.errors import TooFewSurvivors
+from secagg_spec.errors import ParameterError, TooFewSurvivors
+from secagg_spec.protocols.begun import session_id
 from secagg_spec.protocols.multi_round.round import (
     Parameters,
     ServerState,
@@ -27,6 +27,7 @@ from secagg_spec.protocols.multi_round.round import (
     user_again,
     user_start,
 )
+from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import SERVER, Network, check_dropouts, run_synchronous
 from secagg_spec.selection import batches, strategies
 
@@ -88,11 +89,15 @@ def run_session(
     Raises
     ------
     ParameterError
-        The strategy, the source or a turn does not fit the parameters.
+        The strategy, the source, the session id or a turn does not fit; then no round was run.
     """
-    for turn in validate.sequence("turns", turns, "turns"):
-        _check(parameters, turn)
-    hall = _Hall(parameters, session, source)
+    hall = _Hall(parameters, session_id(session), source)
+    nobody = np.zeros(parameters.selection.N, dtype=np.bool_)
+    strategies.ranges(parameters.selection, strategy, hall.frequencies, nobody)  # refuses a wrong strategy
+    if not callable(getattr(source, "take", None)):
+        raise ParameterError("source", validate.class_of(source), "a source of bytes, with a method take")
+    for number, turn in enumerate(validate.sequence("turns", turns, "turns")):
+        _check(parameters, f"turns[{number}]", turn)
     outcomes: list[Outcome] = []
     for number, turn in enumerate(turns):
         chosen = _choose(parameters.selection, strategy, hall.frequencies, turn, source)
@@ -100,13 +105,16 @@ def run_session(
     return tuple(outcomes)
 
 
-def _check(parameters: Parameters, turn: Turn) -> None:
+def _check(parameters: Parameters, name: str, turn: Turn) -> None:
     """Refuse a turn that does not fit the parameters."""
-    validate.instance("turns", turn, Turn)
-    N = parameters.selection.N
-    validate.elements("updates", turn.updates, MAX_MODULUS, (N, parameters.round.d))
-    validate.users("available", turn.available, N)
-    check_dropouts(parameters.base.table, range(N), turn.dropouts)
+    validate.instance(name, turn, Turn)
+    N, base = parameters.selection.N, parameters.round
+    ring = base.ring if isinstance(base, secagg.Parameters) else base.field
+    validate.array_shape(f"{name}.updates", validate.array(f"{name}.updates", turn.updates, np.uint64), (N, base.d))
+    for user, update in enumerate(turn.updates):
+        ring.check(f"{name}.updates[{user}]", update, (base.d,))
+    validate.users(f"{name}.available", turn.available, N)
+    check_dropouts(parameters.base.table, range(N), turn.dropouts, f"{name}.dropouts")
 
 
 def _choose(
