@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.errors import DuplicateUser, OutOfRange, ParameterError, UnknownUser
 from secagg_spec.learning.clock import Buffered, Costs, ServerStep, Update, Work, buffered, synchronous
-from secagg_spec.learning.streams import DELAY, stream
+from secagg_spec.learning.streams import CHOICE, DELAY, stream
 
 SECONDS = st.integers(0, 12).map(lambda eighths: eighths / 8)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -164,6 +164,18 @@ def test_who_begins_is_any_of_those_who_are_free() -> None:
     sent = updates_of(buffered(Buffered(12, 4, 3), 1000, Work(0.5, 2.0), Costs(0.1, 0.2), seed=3))
     counts = np.bincount([update.user for update in sent], minlength=12)
     assert np.sum((counts - 250) ** 2 / 250) < 31.3
+
+
+def test_users_that_do_not_work_take_no_memory() -> None:
+    plan = Buffered(2**33 - 2, 2, 2)
+    assert len({update.user for update in updates_of(buffered(plan, 5, Work(1, 1), Costs(), 0))}) == 10
+
+
+def test_who_begins_is_drawn_from_the_free_users_in_order() -> None:
+    plan, free = Buffered(9, 4, 3), list(range(9))
+    steps = buffered(plan, 1, Work(1, 0), Costs(), 5)
+    drawn = [free.pop(int(stream(5, CHOICE, place).integers(len(free)))) for place in range(4)]
+    assert list(steps[0].users) == drawn[:3]
 
 
 # ---------------------------------------------------------------------------------------------------------- visits

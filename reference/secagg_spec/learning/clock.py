@@ -22,6 +22,7 @@ Source: spec/experiments.md, section 5 (EXP-17 to EXP-19); BASA, section 4.2 and
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -254,7 +255,10 @@ class _Rounds:
 
 
 class _Queue:
-    """Places at which users train, and a server that does one task at a time and handles full buffers first."""
+    """Places at which users train, and a server that does one task at a time and handles full buffers first.
+
+    `busy` are the users at work, waiting or in the buffer that is being filled, ascending: few where users are many.
+    """
 
     def __init__(self, plan: Buffered, wanted: int, work: Work, costs: Costs, seed: int) -> None:
         self.plan, self.wanted, self.work, self.costs = plan, wanted, work, costs
@@ -263,7 +267,7 @@ class _Queue:
         self.done = self.clock.event()
         self.delays = _Delays(seed, work.beta)
         self.choices = [stream(seed, CHOICE, place) for place in range(plan.at_once)]
-        self.idle = list(range(plan.users))
+        self.busy: list[int] = []
         self.buffer: list[Update] = []
         self.steps: list[ServerStep] = []
 
@@ -271,11 +275,17 @@ class _Queue:
         """Let one user after another train and send."""
         while True:
             yield _Beginning(self.clock)
-            user = self.idle.pop(int(self.choices[place].integers(len(self.idle))))
+            user = self._begin(int(self.choices[place].integers(self.plan.users - len(self.busy))))
             model, began = len(self.steps), self.clock.now
             yield self.clock.timeout(self.work.training + self.delays.draw(place))
             trained = partial(Update, user, model, began, self.clock.now)
             yield from self._visit(trained) if self.costs.visits else self._send(trained)
+
+    def _begin(self, at: int) -> int:
+        """Return the user at this place among those that are free, and note that it is no longer."""
+        user = at + bisect_right(range(len(self.busy)), at, key=lambda place: self.busy[place] - place)
+        insort(self.busy, user)
+        return user
 
     def _send(self, trained: Callable[[float], Update]) -> _Process:
         yield self.clock.timeout(self.costs.sending)
@@ -292,7 +302,8 @@ class _Queue:
         self.buffer.append(update)
         if len(self.buffer) == self.plan.buffer:
             full, self.buffer = tuple(self.buffer), []
-            self.idle = sorted([*self.idle, *(update.user for update in full)])
+            sent = {update.user for update in full}
+            self.busy = [user for user in self.busy if user not in sent]
             self.clock.process(self._finish(full, self.server.request(priority=_FIRST)))
 
     def _finish(self, full: tuple[Update, ...], turn: Any) -> _Process:
