@@ -704,6 +704,15 @@ def test_payloads_of_an_attempt_do_not_open_in_the_next(fresh: Sequence[int]) ->
             TABLE[UPLOAD].take(network.states[user], tuple(own), randomness={})
 
 
+def test_parameters_of_the_semi_honest_profile_are_refused_by_name() -> None:
+    plain: Any = lightsecagg.PRESETS["tiny"]
+    text = (
+        r"^parameters = 'Parameters of .*lightsecagg\.round': must be of the class Parameters of .*lightsecagg\.active"
+    )
+    with pytest.raises(ParameterError, match=text):
+        lightsecagg_active.open_round(plain, fixed_round(TINY).updates, keys=keys_of(TINY), session=bytes(16), round=0)
+
+
 @pytest.mark.requirement("LSA-31", "SIG-04", "SIG-05", "KEY-04")
 def test_rosters_that_cannot_be_right_are_refused() -> None:
     keys, updates = keys_of(TINY), fixed_round(TINY).updates

@@ -34,6 +34,7 @@ from secagg_spec.errors import (
 from secagg_spec.protocols.agreement import words
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.secagg import active as secagg_active
+from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.secagg.active import (
     PHASES,
     PRESETS,
@@ -453,6 +454,13 @@ def test_a_start_with_other_keys_is_refused() -> None:
         secagg_active.server_start(round, Roster(roster.keys[:4]))
     with pytest.raises(ParameterError, match=rf"signing.* the users 0 to {TINY.N - 1}\b"):
         open_round(TINY, case.updates, signing={0: SIGNING[0]}, session=bytes(16), round=0)
+
+
+def test_parameters_of_the_semi_honest_profile_are_refused_by_name() -> None:
+    plain: Any = secagg.Parameters(8, 5, 1, 1, 4, 4, 3)
+    text = r"^parameters = 'Parameters of .*secagg\.round': must be of the class Parameters of .*secagg\.active"
+    with pytest.raises(ParameterError, match=text):
+        open_round(plain, case_of(TINY).updates, signing=dict(list(SIGNING.items())[:5]), session=bytes(16), round=0)
 
 
 def test_the_tables_of_the_text_are_those_of_the_reference() -> None:

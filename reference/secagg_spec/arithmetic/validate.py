@@ -357,7 +357,10 @@ def instance(name: str, value: object, kind: type[_Class]) -> _Class:
         It is not.
     """
     if not isinstance(value, kind):
-        raise ParameterError(name, class_of(value), f"of the class {kind.__name__}")
+        given, wanted = class_of(value), f"of the class {kind.__name__}"
+        if given == kind.__name__:
+            given, wanted = f"{given} of {type(value).__module__}", f"{wanted} of {kind.__module__}"
+        raise ParameterError(name, given, wanted)
     return value
 
 

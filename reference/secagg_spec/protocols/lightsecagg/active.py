@@ -152,7 +152,13 @@ def binding_context(
     """Return the context of the seals and signatures in messages of class `kind` (LSA-21, LSA-31, LSA-34).
 
     `sealing` are the public sealing keys of the N users in this attempt.
+
+    Raises
+    ------
+    ParameterError
+        The parameters are those of the semi-honest profile.
     """
+    validate.instance("parameters", parameters, Parameters)
     numbers = {name: getattr(parameters, name) for name in ("q", "N", "D", "U", "T", "d", "W")}
     return Context(PROTOCOL, hash_parameters(numbers, sealing.hash), session, round, kind.TYPE)
 

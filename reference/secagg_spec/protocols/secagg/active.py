@@ -158,7 +158,14 @@ class AttemptRound(secagg.Round):
 
 
 def agreed(parameters: Parameters, session: bytes, number: int) -> AttemptRound:
-    """Return what all parties of a round agree on, with the protocol's name in every key (SAG-65)."""
+    """Return what all parties of a round agree on, with the protocol's name in every key (SAG-65).
+
+    Raises
+    ------
+    ParameterError
+        The parameters are those of the semi-honest profile, or the number is not that of a round.
+    """
+    validate.instance("parameters", parameters, Parameters)
     return AttemptRound(parameters, parameters.graph(), session, number, PROTOCOL)
 
 
