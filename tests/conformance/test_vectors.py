@@ -72,6 +72,7 @@ def test_with_a_bug_in_the_reference_no_file_is_written(tmp_path: Path, id: str,
 def test_the_files_fit_the_schema(path: Path) -> None:
     Draft202012Validator.check_schema(SCHEMA)
     Draft202012Validator(SCHEMA).validate(json.loads(path.read_text(encoding="utf-8")))
+    assert store.load(path).vectors
 
 
 def test_the_schema_names_the_bug_types_and_the_licence() -> None:
@@ -195,7 +196,7 @@ def test_a_vector_that_changed_is_renewed_again_and_again(tmp_path: Path) -> Non
     [of] = [file for file in VECTOR_FILES if right in file.vectors]
     store.write([replace(of, vectors=[right, still])], tmp_path)
     for number in (2, 3):
-        file = replace(of, vectors=[replace(right, result={"shares": [str(number)]}), still])
+        file = replace(of, vectors=[replace(right, result={"shares": [f"0{number}"]}), still])
         if number > 2:
             file.vectors[0] = replace(file.vectors[0], id=f"{right.id}-{number - 1}")
         was = file.vectors[0].id
@@ -588,18 +589,18 @@ def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str], arguments: 
     assert len(err.strip().splitlines()) == 1
 
 
-def body() -> dict[str, Any]:
+def body(id: str = "aggregate-small-set") -> dict[str, Any]:
     """A small file of vectors."""
-    known = VECTORS["aggregate-small-set"]
+    known = VECTORS[id]
     [file] = [file for file in VECTOR_FILES if known in file.vectors]
-    small = VectorFile("small", "a small file", {"SmallSet": file.flags["SmallSet"]}, [known])
+    small = VectorFile("small", "a small file", {name: file.flags[name] for name in known.flags}, [known])
     parsed: dict[str, Any] = json.loads(store.text_of(small))
     return parsed
 
 
-def changed(path: str, value: Any) -> dict[str, Any]:
+def changed(path: str, value: Any, id: str = "aggregate-small-set") -> dict[str, Any]:
     """The small file with one member changed, or taken out."""
-    file = body()
+    file = body(id)
     *places, last = (int(part) if part.isdecimal() else part for part in path.split("/"))
     inner: Any = file
     for place in places:
@@ -611,6 +612,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
     return file
 
 
+_SCRIPT, _REFUSED = "script-tiny-user-0", "user-upload-first"
 BAD = [
     (changed("schema", "secagg-spec-vectors/9"), "vectors/9"),
     (changed("vectors", None), "vectors: is missing"),
@@ -626,10 +628,22 @@ BAD = [
     (changed("flags/SmallSet/clause", "XXX-01"), "no clause 'XXX-01'"),
     (changed("vectors", [*body()["vectors"], *body()["vectors"]]), "given to two vectors"),
     (changed("vectors", [3]), "vector number 1: must be of type object"),
+    (changed("vectors/0/policy", {"mds.code": "other one"}), "'mds.code' = 'other one': policies are mds.code: "),
+    (changed("vectors/0/policy", {"nosuch": "x"}, "form-result"), "policy 'nosuch' = 'x': policies are mds.code: "),
+    (changed("vectors/0/result", {}, "form-result"), "vector 'form-result': the result['value']: is missing"),
+    (changed("vectors/0/result/zq", 1, "form-result"), "the result['zq']: there is no such field"),
+    (changed("vectors/0/result/segment", "xyz", "average-cell-unit"), "the result['segment']: 'xyz' does not fit"),
+    (changed("vectors/0/result/steps", None, _SCRIPT), "the result['steps']: is missing"),
+    (changed("vectors/0/result/steps/0", [None], _SCRIPT), "the result['steps'][0]: must be of type object"),
+    (changed("vectors/0/result/steps/0", {}, _SCRIPT), "the result['steps'][0]: is missing"),
+    (changed("vectors/0/result/steps/0/outbox", [0], _SCRIPT), "the result['steps'][0]: "),
+    (changed("vectors/0/result/steps/0/reject", [], _REFUSED), "['steps'][0]['reject'] must not be empty"),
+    (changed("vectors/0/result/steps/0/reject", ["no"], _REFUSED), "['reject'][0] 'no' is not one of bad_ciphertext, "),
     ([1], "schema is 'list'"),
 ]
 
 
+@pytest.mark.requirement("CNF-53")
 @pytest.mark.parametrize(("content", "said"), BAD, ids=[said for _, said in BAD])
 def test_a_bad_file_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path, content: Any, said: str) -> None:
     path = tmp_path / "bad.json"

@@ -209,7 +209,7 @@ def shake_hands(answer: Answer) -> Capabilities:
         _check_operation(name, declaration, policies)
     for name, choice in policies.items():
         if not isinstance(choice, str) or choice not in POLICIES.get(name, ()):
-            raise AdapterUnusable(f"policy {name!r} = {choice!r}: policies are {_listed(POLICIES)}")
+            raise AdapterUnusable(f"policy {name!r} = {choice!r}: policies are {listed(POLICIES)}")
     operations, left_out = _without_forbidden(operations)
     return Capabilities(
         name=str(_member(about, "name", str)),
@@ -459,5 +459,6 @@ def _bound(parameter: str, declared: Any, value: Any) -> Any:
     return number
 
 
-def _listed(policies: Mapping[str, tuple[str, ...]]) -> str:
+def listed(policies: Mapping[str, tuple[str, ...]]) -> str:
+    """Return policies with the choices of each, in one line."""
     return "; ".join(f"{name}: {', '.join(choices)}" for name, choices in policies.items())

@@ -1,4 +1,4 @@
-"""The form of a result, as the JSON Schema in spec/operations.json has it."""
+"""The form of a result, of an answer or in a vector, as the JSON Schema in spec/operations.json has it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,23 @@ if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
 
-def fault(operation: str, result: Mapping[str, Any]) -> str:
-    """Return what is wrong with the first member of a result that has another form (ADP-15), or an empty string."""
-    where, said = next(schemas.broken(result, _validator(operation)), ((), ""))
+def fault(operation: str, result: Mapping[str, Any], *, of_vector: bool = False) -> str:
+    """Return what is wrong with the first member of a result that has another form (ADP-15), or an empty string.
+
+    The result `of_vector` has the fitting codes in its refused entries, and whom to blame if a clause names them.
+    """
+    where, said = next(schemas.broken(result, _validator(operation, of_vector)), ((), ""))
     inside = "".join(f"[{part!r}]" for part in where)
     return f"the result{inside}{'' if said.startswith('[') else ': '}{said}" if said else ""
 
 
 @cache
-def _validator(operation: str) -> Draft202012Validator:
+def _validator(operation: str, of_vector: bool) -> Draft202012Validator:
     strict, definitions = _strict()
+    if of_vector:
+        code, blamed = (definitions["reject"]["properties"][name] for name in ("code", "blamed"))
+        demanded = {"reject": {"type": "array", "minItems": 1, "items": code}, "blamed": blamed}
+        definitions = {**definitions, "refused": {**definitions["refused"], "properties": demanded}}
     return strict({"$defs": definitions, "$ref": f"#/$defs/{operation}.result"})
 
 

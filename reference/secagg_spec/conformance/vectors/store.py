@@ -5,13 +5,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from secagg_spec import resources, schemas, system
-from secagg_spec.conformance.adapter import files
+from secagg_spec.conformance.adapter import files, results
+from secagg_spec.conformance.adapter.capabilities import POLICIES, listed
 from secagg_spec.conformance.adapter.codes import ALL_CODES
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.vectors import base
@@ -77,14 +78,14 @@ def _paths(place: Path) -> list[Path]:
 def load(path: Path, *, validated: bool = True) -> VectorFile:
     """Return the vectors of one file.
 
-    A test ensures that the kit's own files fit the schema. They are read at each start, and are therefore not
-    `validated` again unless they cannot be read.
+    A test ensures that the kit's own files fit the schema, and their results the operations. They are read at each
+    start, and are therefore not `validated` again unless they cannot be read.
 
     Raises
     ------
     UsageError
-        The file is absent, is not JSON, breaks the schema, names an operation, clause, flag or code that does not
-        exist, or has an id twice. The message is one line.
+        The file is absent, is not JSON, breaks the schema, names an operation, clause, flag, code or policy that does
+        not exist, has a result of another form than that of its operation, or has an id twice. The message is one line.
     """
     body = files.read_json(path)
     if not isinstance(body, dict) or body.get("schema") != SCHEMA:
@@ -98,7 +99,7 @@ def load(path: Path, *, validated: bool = True) -> VectorFile:
     except (AttributeError, LookupError, TypeError, ValueError):
         _validate(path, body)
         raise
-    for fault in _faults(file):
+    for fault in chain(_faults(file), _faults_of_form(file) if validated else ()):
         raise UsageError(f"{path}: {fault}")
     return file
 
@@ -144,9 +145,22 @@ def _faults(file: VectorFile) -> Iterator[str]:
         for kind, names in unknown.items():
             for name in names:
                 yield f"vector {vector.id!r}: there is no {kind} {name!r}"
+        for name, choice in vector.policy.items():
+            if choice not in POLICIES.get(name, ()):
+                given = f"{schemas.shown(name)} = {schemas.shown(choice)}"
+                yield f"vector {vector.id!r}: policy {given}: policies are {listed(POLICIES)}"
         if vector.id in seen:
             yield f"the id {vector.id!r} is given to two vectors"
         seen.add(vector.id)
+
+
+def _faults_of_form(file: VectorFile) -> Iterator[str]:
+    """Yield each result that has not the form of its operation's, which must have all members."""
+    for vector in file.vectors:
+        if vector.result is not None:
+            fault = results.fault(vector.operation, vector.result, of_vector=vector.operation in MEMBERS)
+            if fault:
+                yield f"vector {vector.id!r}: {fault}"
 
 
 def digest(vector: Vector) -> str:
@@ -275,11 +289,12 @@ def checked(file: VectorFile, path: Path) -> str:
     Raises
     ------
     UsageError
-        It breaks the schema, or names an operation, clause, flag or code that does not exist, or has an id twice.
+        It breaks the schema, names an operation, clause, flag, code or policy that does not exist, has a result of
+        another form than that of its operation, or has an id twice.
     """
     text = text_of(file)
     _validate(path, json.loads(text))
-    for fault in _faults(file):
+    for fault in chain(_faults(file), _faults_of_form(file)):
         raise UsageError(f"{path}: {fault}")
     return text
 
