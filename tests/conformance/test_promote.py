@@ -14,7 +14,7 @@ import pytest
 
 from secagg_spec import cli
 from secagg_spec.commands import promote as promoting
-from secagg_spec.conformance.running import repros
+from secagg_spec.conformance.running import repros, suite
 from secagg_spec.conformance.vectors import store
 from secagg_spec.errors import UsageError
 from tests.conformance.shipped import VECTOR_FILES
@@ -22,6 +22,12 @@ from tests.quick import part
 
 SCHEMA = store.folder() / "schema.json"
 MUTANT = [sys.executable, "-m", "secagg_spec.conformance.targets.reference", "--mutant"]
+
+
+@pytest.fixture(autouse=True)
+def kept() -> None:
+    """Read the vectors of the kit, which are kept, before a test lets another folder be theirs."""
+    suite.vector_checks()
 
 
 @cache

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec import cli
+from secagg_spec.commands import replay
+from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.checks.base import NO_CASE, Declined
 from secagg_spec.conformance.mutants.catalogue import load, planted
-from secagg_spec.conformance.running import repros
-from secagg_spec.conformance.running.runner import Settings, run
+from secagg_spec.conformance.running import repros, suite
+from secagg_spec.conformance.running.runner import Settings, run, run_check
 from secagg_spec.conformance.targets.reference import adapter as reference
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
@@ -66,6 +72,75 @@ def test_a_failure_that_needs_earlier_requests_is_not_called_fixed(
         out = capsys.readouterr().out
         assert out.startswith("UNKNOWN  field.add/exact passes with these requests alone")
         assert "secagg-spec conform -k field.add/exact" in out
+
+
+def narrowed(answer: Callable[[Any], dict[str, Any]]) -> DirectConnection:
+    """The reference with the moduli of field.add cut to one; outside it, `answer` answers."""
+    right = reference.build()
+
+    def answered(request: Any) -> dict[str, Any]:
+        if request["op"] == "hello":
+            given = right.answer(request)
+            declared = {**given["result"]["operations"], "field.add": {"ranges": {"q": {"values": ["5"]}}}}
+            return {**given, "result": {**given["result"], "operations": declared}}
+        outside = request["op"] == "field.add" and request["params"]["q"] != "5"
+        return {"id": request["id"], **answer(request)} if outside else right.answer(request)
+
+    return DirectConnection(answered)
+
+
+def unsupported(request: Any) -> dict[str, Any]:
+    """An answer that is right outside the declared ranges (ADP-06)."""
+    return {"unsupported": True}
+
+
+SMALLEST: dict[str, Sequence[Any]] = {
+    "field.add/exact": (7, 1, "zeros", "zeros"),
+    "field.add/noncanonical": (7, 1, "zeros", "zeros", 1, 0, 7, 0),
+    "vector/field-add-noncanonical-7": (),
+}
+
+
+@pytest.mark.requirement("CNF-01")
+@pytest.mark.parametrize("check", SMALLEST)
+def test_a_case_that_is_declined_outside_the_ranges_is_neither_fixed_nor_failed(check: str) -> None:
+    with pytest.raises(Declined, match="not run: it lies outside the declared ranges"):
+        repros.judge(narrowed(unsupported), check, SMALLEST[check])
+
+
+@pytest.mark.requirement("ADP-06")
+def test_a_case_outside_the_ranges_may_fail_or_pass_by_its_result() -> None:
+    check = "field.add/exact"
+    found = repros.judge(narrowed(lambda request: {"result": {"value": "01000000"}}), check, SMALLEST[check])
+    assert found is not None
+    assert found.verdict == "wrong_value"
+    assert repros.judge(narrowed(reference.build().answer), check, SMALLEST[check]) is None
+
+
+@pytest.mark.requirement("ADP-06")
+def test_a_check_of_what_lies_outside_the_ranges_is_passed_by_declining() -> None:
+    check = "field.add/outside-range"
+    wrong = narrowed(lambda request: {"result": {"value": "00000000" * (len(request["params"]["a"]) // 8)}})
+    found = run_check(wrong, greet(wrong.ask), REGISTRY[check], Settings(cases=20)).failure
+    assert found is not None
+    assert repros.judge(wrong, check, found.draws) is not None
+    assert repros.judge(narrowed(unsupported), check, found.draws) is None
+
+
+@pytest.mark.requirement("CNF-01")
+def test_a_case_of_which_nothing_is_asked_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    idle = replace(REGISTRY["field.add/exact"], judge=lambda draw, call: None)
+    monkeypatch.setattr(suite, "find", {"field.add/exact": idle}.get)
+    with pytest.raises(Declined, match=NO_CASE):
+        repros.judge(narrowed(unsupported), "field.add/exact", ())
+
+
+def test_a_case_that_is_not_judged_is_unknown(
+    stored: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay, "ProcessConnection", lambda *given: narrowed(unsupported))
+    assert cli.main(["replay", str(stored), "--", "adapter"]) == 3
+    assert capsys.readouterr().out == f"UNKNOWN  field.add/exact: {suite.OUTSIDE}\n"
 
 
 @pytest.mark.parametrize(("fault", "code"), [("evil-text", 1), ("hello-evil-text", 3)])

@@ -70,6 +70,7 @@ _REPLAY_ENDS = """prints FIXED, FAILED, UNKNOWN or ERROR; exit codes:
   1  FAILED: the case still fails
   2  wrong usage, or the file cannot be used
   3  UNKNOWN: the case passes alone, but it failed by requests before it;
+     or no answer decides it, as one outside the declared ranges;
      ERROR: the adapter could not be used"""
 _DIFF = "secagg-spec diff [--markdown] OLD.json NEW.json"
 _DIFF_ENDS = """Worse are: a check that passed or failed as expected, and now fails, is not run, is not offered or is

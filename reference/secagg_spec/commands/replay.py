@@ -9,6 +9,7 @@ from typing import Any
 from secagg_spec.conformance.adapter.connection import ProcessConnection
 from secagg_spec.conformance.adapter.plain import shown
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
+from secagg_spec.conformance.checks.base import Declined
 from secagg_spec.conformance.running.repros import judge, load
 
 
@@ -20,6 +21,9 @@ def main(given: argparse.Namespace) -> int:
         failed = judge(connection, stored["check"], stored["draws"])
     except AdapterUnusable as unusable:
         print(f"ERROR    {stored['check']}: {shown(str(unusable))}")
+        return 3
+    except Declined as declined:
+        print(f"UNKNOWN  {stored['check']}: {declined}")
         return 3
     finally:
         connection.close()

@@ -24,6 +24,7 @@ from secagg_spec.conformance.adapter.connection import Connection, DirectConnect
 from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, RawLine, Request
 from secagg_spec.conformance.checks import REGISTRY as CHECKS
 from secagg_spec.conformance.checks import Check
+from secagg_spec.conformance.checks.base import Declined
 from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.mutants.catalogue import Mutant
 from secagg_spec.conformance.mutation import kills, search
@@ -268,7 +269,7 @@ def again(name: str, case: Case) -> bool:
         return repros.judge(connection, case.check, repros.restored(case.draws)) is not None
     except AdapterUnusable:
         return case.check == HELLO_CHECK
-    except UsageError:
+    except (Declined, UsageError):
         return False
     finally:
         connection.close()
@@ -349,7 +350,7 @@ def _need(request: Request, caps: Capabilities) -> Need | None:
         return None
     params = {name: request.params[name] for name in RANGED if name in request.params and name != "x"}
     party = f"{request.params.get('protocol')}.{request.params.get('role')}" if request.op == _NEW else None
-    return Need(request.op, params, _grade(request), _inside(caps, request), party)
+    return Need(request.op, params, _grade(request), repros.inside(caps, request), party)
 
 
 def _grade(request: Request) -> str | None:
@@ -357,13 +358,6 @@ def _grade(request: Request) -> str | None:
     if request.rand:
         return "seeded" if set(request.rand) == {_SEED} else "explicit"
     return None if request.op not in DRAWING else "none"
-
-
-def _inside(caps: Capabilities, request: Request) -> bool:
-    try:
-        return caps.declares(request.op, request.params)
-    except (TypeError, ValueError):
-        return False
 
 
 def faults(bug: Bug, mutant: Mutant) -> Iterator[str]:

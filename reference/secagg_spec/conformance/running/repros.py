@@ -9,12 +9,12 @@ from typing import Any
 
 from secagg_spec import schemas, system
 from secagg_spec.conformance.adapter import files
-from secagg_spec.conformance.adapter.capabilities import greet
+from secagg_spec.conformance.adapter.capabilities import Capabilities, greet
 from secagg_spec.conformance.adapter.connection import Connection
 from secagg_spec.conformance.adapter.generators import NoStream
 from secagg_spec.conformance.adapter.plain import shown
-from secagg_spec.conformance.adapter.wire import AdapterUnusable
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, Declined
+from secagg_spec.conformance.adapter.wire import AdapterUnusable, Request
+from secagg_spec.conformance.checks.base import NO_CASE, Caller, Check, CheckFailed, Declined
 from secagg_spec.conformance.running import suite
 from secagg_spec.errors import UsageError
 
@@ -100,31 +100,62 @@ def judge(connection: Connection, check: str, draws: Sequence[Any]) -> CheckFail
     Raises
     ------
     AdapterUnusable
-        The adapter cannot be started, or no longer declares what the check needs.
+        The adapter cannot be started, or no longer declares the operations that the check needs.
+    Declined
+        No answer decides the case, or nothing was asked, as where it lies outside the declared ranges.
     UsageError
         The check draws values other than the stored ones.
     """
     caps = greet(connection.ask)
     chosen = suite.find(check)
-    if not chosen.runs_on(caps):
+    if not caps.offers(*chosen.operations):
         raise AdapterUnusable("the adapter does not declare the operations of this check")
-    left = iter(draws)
+    if obstacle := chosen.obstacle(caps):
+        raise Declined(obstacle)
+    left, caller, failed = iter(draws), Caller(connection, caps, shuffles=not chosen.fixed), None
 
     def draw(strategy: object) -> Any:
         return _next(left, check)
 
     try:
-        chosen.judge(draw, Caller(connection, caps, shuffles=not chosen.fixed))
-    except CheckFailed as failed:
-        return failed
-    except (Declined, NoStream):
-        return None
+        chosen.judge(draw, caller)
+    except CheckFailed as failure:
+        failed = failure
+    except Declined as declined:
+        raise Declined(str(declined) or suite.OUTSIDE) from None
+    except NoStream:
+        raise Declined(NO_CASE) from None
     except (AdapterUnusable, UsageError):
         raise
     except Exception as error:
         what = f"{type(error).__name__}: {error}"
         raise UsageError(f"the stored case does not fit {check} of this kit: {shown(what, 200)}") from None
-    return None
+    if not caller.asked:
+        raise Declined(NO_CASE)
+    if _undecided(chosen, caller, caps, failed):
+        raise Declined(suite.OUTSIDE)
+    return failed
+
+
+def _undecided(chosen: Check, caller: Caller, caps: Capabilities, failed: CheckFailed | None) -> bool:
+    """Return whether the last answer declines a request outside the declared ranges, which decides nothing (ADP-06).
+
+    A run draws no such request, but in the checks of ADP-06 itself, where it may be declined.
+    """
+    if not caller.transcript:  # a check that asks much keeps what shows a fault
+        return False
+    asked, answer = caller.transcript[-1].request, caller.transcript[-1].answer
+    refused = failed is not None and failed.verdict == "rejected_valid"
+    declined = failed is None and answer is not None and answer.kind == "unsupported" and "ADP-06" not in chosen.clauses
+    return (refused or declined) and caps.offers(asked.op) and not inside(caps, asked)
+
+
+def inside(caps: Capabilities, request: Request) -> bool:
+    """Return whether the numbers of a request lie inside the declared ranges of its operation."""
+    try:
+        return caps.declares(request.op, request.params)
+    except (TypeError, ValueError):
+        return False
 
 
 def _next(left: Iterator[Any], check: str) -> Any:
