@@ -154,7 +154,7 @@ BROKEN = (
     b"1e999",
     b'{"schema": ' + b"[" * 500 + b"]" * 500 + b"}",
 )
-REPRO = {"schema": repros.SCHEMA, "check": "field.add/exact", "message": "m", "draws": [{"bytes": "00"}, 1]}
+REPRO = {"schema": repros.SCHEMA, "check": "field.add/exact", "message": "m", "draws": [{"bytes": "00"}, 1], "seal": ""}
 
 
 def written(folder: Path, data: bytes) -> Path:

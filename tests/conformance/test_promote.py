@@ -18,6 +18,7 @@ from secagg_spec.conformance.running import repros, suite
 from secagg_spec.conformance.vectors import store
 from secagg_spec.errors import UsageError
 from tests.conformance.shipped import VECTOR_FILES
+from tests.kit import sealed
 from tests.quick import part
 
 SCHEMA = store.folder() / "schema.json"
@@ -116,11 +117,9 @@ def test_several_requests_are_refused(capsys: pytest.CaptureFixture[str], tmp_pa
 def test_what_has_no_explicit_randomness_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = failure(tmp_path / "repro", "noise-first", "mds.encode/exact")
     hello, request = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    beside = path.with_suffix(".expected.json")
-    stored = json.loads(beside.read_text(encoding="utf-8"))
-    beside.write_text(json.dumps({name: value for name, value in stored.items() if name != "seal"}))
     for rand in ({}, {"seed": "00" * 32}):
         path.write_text("".join(json.dumps(line) + "\n" for line in (hello, {**request, "rand": rand})))
+        sealed(path)
         into = ["--into", str(tmp_path / "x.json")]
         code, _, err = promote(capsys, path, "--id", "found-1", "--clause", "MDS-04", *into)
         assert code == 2
@@ -161,8 +160,9 @@ def test_a_stored_failure_that_is_none_is_one_line(
     stored = json.loads(beside.read_text(encoding="utf-8"))
     hello, request = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
     request, stored = ({**request, **change}, stored) if where == "request" else (request, {**stored, **change})
-    beside.write_text(json.dumps({name: value for name, value in stored.items() if name != "seal"}))
+    beside.write_text(json.dumps(stored))
     path.write_text("".join(json.dumps(line) + "\n" for line in (hello, request)))
+    sealed(path)
     into = tmp_path / "x.json"
     code, _, err = promote(capsys, path, "--id", "found-1", "--clause", "LSA-02", "--into", str(into))
     assert code == 2
@@ -190,7 +190,7 @@ def case(folder: Path) -> Path:
     stored = {"schema": repros.SCHEMA, "check": "lightsecagg.mask/exact", "message": "wrong", "draws": []}
     (folder / "case.jsonl").write_text(lines)
     (folder / "case.expected.json").write_text(json.dumps(stored))
-    return folder / "case.jsonl"
+    return sealed(folder / "case.jsonl")
 
 
 def text_in(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from secagg_spec.conformance.mutants.catalogue import load, planted
 from secagg_spec.conformance.running import repros, suite
 from secagg_spec.conformance.running.runner import Settings, run, run_check
 from secagg_spec.conformance.targets.reference import adapter as reference
+from tests.kit import sealed
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
 PLAIN = (
@@ -49,6 +50,16 @@ def stored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     assert cli.main(["conform", *options]) == 1
     capsys.readouterr()
     return tmp_path / "adapter-field-add-exact.jsonl"
+
+
+@pytest.mark.requirement("CNF-74")
+def test_a_case_without_its_seal_is_not_judged_again(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = stored.with_suffix(".expected.json")
+    body = json.loads(path.read_text())
+    del body["seal"]
+    path.write_text(json.dumps({**body, "draws": [11, *body["draws"][1:]]}))
+    assert cli.main(["replay", str(stored), "--", sys.executable, FAKE, "wrong-value"]) == 2
+    assert capsys.readouterr().err == f"secagg-spec replay: {path}: the member 'seal' is missing\n"
 
 
 @pytest.mark.parametrize(("fault", "word", "code"), [("wrong-value", "FAILED", 1), ("none", "FIXED", 0)])
@@ -166,8 +177,8 @@ def test_an_adapter_that_cannot_be_used_is_an_error(stored: Path, capsys: pytest
         ({"schema": "secagg-spec-repro/9"}, "repro/9"),
         ({"check": "nothing"}, "no check 'nothing'"),
         ({"draws": None}, "'draws' is missing"),
-        ({"draws": [], "seal": None}, "too few drawn values"),
-        ({"draws": ["x", "y", "z", "z", "z"], "seal": None}, "does not fit"),
+        ({"draws": []}, "too few drawn values"),
+        ({"draws": ["x", "y", "z", "z", "z"]}, "does not fit"),
     ],
 )
 def test_a_file_of_another_version_is_refused_in_one_line(
@@ -176,6 +187,7 @@ def test_a_file_of_another_version_is_refused_in_one_line(
     path = stored.with_suffix(".expected.json")
     body = {**json.loads(path.read_text()), **change}
     path.write_text(json.dumps({name: value for name, value in body.items() if value is not None}))
+    sealed(stored)
     assert cli.main(["replay", str(stored), "--", sys.executable, FAKE, "none"]) == 2
     err = capsys.readouterr().err
     assert said in err

@@ -186,9 +186,8 @@ def _hello() -> Sequence[bytes]:
 
 
 def _repros() -> Sequence[bytes]:
-    return [
-        _as_json({"schema": repros.SCHEMA, "check": "field.add/exact", "message": "m", "draws": [{"bytes": "00"}, 1]})
-    ]
+    stored = {"schema": repros.SCHEMA, "check": "field.add/exact", "message": "m", "draws": [{"bytes": "00"}, 1]}
+    return [_as_json({**stored, "seal": ""})]
 
 
 def _expectations() -> Sequence[bytes]:

@@ -31,8 +31,8 @@ def load(path: Path) -> dict[str, Any]:
     Raises
     ------
     UsageError
-        The file has another name than a run gives it, is absent, is not JSON, is of another version, or names an
-        unknown check.
+        The file has another name than a run gives it, is absent, is not JSON, is of another version, lacks a member,
+        names an unknown check, or is not of one case with that of the requests.
     """
     asked, beside = both(path)
     lines = _lines(asked, needed=path == asked)
@@ -40,12 +40,12 @@ def load(path: Path) -> dict[str, Any]:
     if not isinstance(stored, dict) or stored.get("schema") != SCHEMA:
         found = stored.get("schema") if isinstance(stored, dict) else type(stored).__name__
         raise UsageError(f"{beside}: schema is {schemas.shown(found)}; this kit replays {SCHEMA!r}")
-    missing = [name for name in ("check", "message", "draws") if name not in stored]
+    missing = [name for name in ("check", "message", "draws", "seal") if name not in stored]
     if missing:
         raise UsageError(f"{beside}: the member {missing[0]!r} is missing")
     if not isinstance(stored["check"], str) or stored["check"] not in suite.everything():
         raise UsageError(f"{beside}: there is no check {schemas.shown(stored['check'])} in this kit")
-    if lines is not None and "seal" in stored and stored["seal"] != seal(lines, stored["check"], stored["draws"]):
+    if lines is not None and stored["seal"] != seal(lines, stored["check"], stored["draws"]):
         raise UsageError(f"{asked} and {beside.name} are not of one case: one of them was changed since the run")
     try:
         stored["draws"] = [restored(value) for value in _listed(stored["draws"])]
