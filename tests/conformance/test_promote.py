@@ -147,6 +147,7 @@ def test_an_expectation_that_the_reference_does_not_share_is_refused(
         ("request", {"op": ["a"]}, "wrong type"),
         ("request", {"rand": [1]}, "wrong type"),
         ("request", {"rand": "x"}, "wrong type"),
+        ("request", {"raw": True}, "a request has the member 'raw', which no vector carries"),
         ("stored", {"expected_of_the_last_answer": {"reject": 5}}, "must be a list of codes"),
         ("stored", {"message": 5}, "comment: must be of type string"),
         ("stored", {"message": ""}, "comment: must not be empty"),

@@ -117,6 +117,8 @@ def _request(path: Path) -> dict[str, Any]:
     requests = [line for line in lines if isinstance(line, dict) and line.get("op") != "hello"]
     if not requests or not all(map(_is_request, requests)):
         raise UsageError(f"{path}: it holds no request, or a request whose op, params or rand has the wrong type")
+    if more := sorted({name for request in requests for name in request} - {"id", "op", "params", "rand"}):
+        raise UsageError(f"{path}: a request has the member {shown(more[0])}, which no vector carries")
     if requests[0].get("op") == _NEW:
         return script(requests)
     if len(requests) != 1:
