@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -214,6 +215,17 @@ def test_what_was_different_about_the_runs_is_said_first(
     assert code == 0
     assert out.startswith(f"CAUTION  {said}")
     assert out.count("CAUTION") == 1
+
+
+@pytest.mark.requirement("CNF-47")
+def test_other_time_outs_are_said_first(
+    written: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = copy.deepcopy(written)
+    new["targets"][0]["options"] = ["--timeout", "3"]
+    code, out, _ = compared(tmp_path, capsys, written, new)
+    assert code == 0
+    assert re.match(r"CAUTION  other time-outs of \S+: the defaults before, --timeout 3 now\n", out)
 
 
 def without_footer(report: dict[str, Any]) -> None:

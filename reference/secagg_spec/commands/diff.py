@@ -76,10 +76,20 @@ def differences_of_runs(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[
         for name in sorted({*was, *now})
         if was.get(name) != now.get(name)
     ]
+    waits, now_waits = ({target["target"]: target["options"] for target in report["targets"]} for report in (old, new))
+    notes += [
+        f"other time-outs of {name}: {_or_defaults(waits[name])} before, {_or_defaults(now_waits[name])} now"
+        for name in waits
+        if name in now_waits and waits[name] != now_waits[name]
+    ]
     old_draws, new_draws = (header["environment"].get("hypothesis") for header in (before, after))
     if old_draws != new_draws:
         notes.append(f"another hypothesis, which draws the cases: {_short(old_draws)} before, {_short(new_draws)} now")
     return notes
+
+
+def _or_defaults(options: Sequence[str]) -> str:
+    return shown(" ".join(options), 60) or "the defaults"
 
 
 def _short(value: object) -> str:

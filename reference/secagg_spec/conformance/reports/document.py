@@ -81,6 +81,7 @@ def _target(report: TargetReport, settings: Settings) -> dict[str, Any]:
     return {
         "target": report.name,
         "command": report.command,
+        "options": list(report.options),
         "implementation": about,
         "hello": Room(KEPT).fit(dict(report.caps.hello)) if report.caps else None,
         "absent": report.absent or None,
