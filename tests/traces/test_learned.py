@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.privacy.secagg import components
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.lightsecagg.round import AggregatedShare, SurvivingSet
 from secagg_spec.protocols.secagg.round import MaskedInput, UnmaskRequest, UnmaskShares
 from secagg_spec.protocols.steps import SERVER
@@ -118,6 +121,115 @@ def test_users_that_pool_what_they_know_leave_the_sum_of_the_others(each: Record
 def test_so_many_users_that_they_hold_all_shares_know_each_model() -> None:
     for name in ("secagg", "lightsecagg"):
         assert learned(run(name).lines, (0, 1, 2)).alone == (3, 4)
+
+
+# ------------------------------------------------------------------------------- all columns of a round, by plain ranks
+
+
+def eliminated(rows: list[list[int]], p: int, columns: int) -> list[list[int]]:
+    """Rows after elimination of some first columns, without those columns; rows with a pivot there are gone."""
+    rows = [list(row) for row in rows]
+    for column in range(columns):
+        at = next((n for n, row in enumerate(rows) if row[column]), None)
+        if at is not None:
+            pivot = rows.pop(at)
+            factor = pow(pivot[column], -1, p)
+            rows = [[(a - row[column] * factor * b) % p for a, b in zip(row, pivot, strict=True)] for row in rows]
+    return [row[columns:] for row in rows]
+
+
+def rank(rows: list[list[int]], p: int) -> int:
+    """The rank of rows."""
+    return len(rows) - len(eliminated(rows, p, len(rows[0]))) if rows else 0
+
+
+def known_of(p: lightsecagg.Parameters, came: set[int], asked: set[tuple[int, Any]], others: list[int]) -> Any:
+    """What the server and all but `others` know of chosen elements alone, as rows, and the places of the columns."""
+    L, parts, modulus = p.share_length, p.U - p.T, p.field.modulus
+    units = np.eye(p.U, dtype=np.uint64)
+    code = [p.code.encode(one[:parts], one[parts:].reshape(p.T, 1))[:, 0].tolist() for one in units]
+    names = [
+        (what, i, e) for what, count in (("n", p.T * L), ("z", p.d), ("x", p.d)) for i in others for e in range(count)
+    ]
+
+    def share(i: int, j: int, c: int) -> dict[Any, int]:
+        masks = {("z", i, m * L + c): code[m][j] for m in range(parts) if m * L + c < p.d}
+        return masks | {("n", i, m * L + c): code[parts + m][j] for m in range(p.T)}
+
+    seen = [{("x", i, e): 1, ("z", i, e): 1} for i in others if i in came for e in range(p.d)]
+    seen += [share(i, j, c) for i in others for j in range(p.N) if j not in others for c in range(L)]
+    for j, chosen in asked:
+        terms = [[share(i, j, c) for i in chosen if i in others] for c in range(L)]
+        seen += [{name: value for each in column for name, value in each.items()} for column in terms]
+    noise = sum(name[0] != "x" for name in names)
+    everything = eliminated([[one.get(name, 0) for name in names] for one in seen], modulus, noise)
+    places = [name[1:] for name in names[noise:]]
+
+    def within(chosen: Any) -> list[list[int]]:
+        order = sorted(range(len(places)), key=lambda at: bool(chosen(*places[at])))
+        count = sum(not chosen(*place) for place in places)
+        left = eliminated([[row[at] for at in order] for row in everything], modulus, count)
+        back = {at: n - count for n, at in enumerate(order) if n >= count}
+        return [[row[back[at]] if at in back else 0 for at in range(len(places))] for row in left if any(row)]
+
+    return within, places
+
+
+CASES = [
+    ((5, 3, 1, 3), (0, 1)),
+    ((5, 3, 1, 4), (0, 1)),
+    ((5, 4, 1, 5), (0, 1, 2)),
+    ((5, 4, 1, 6), (0, 1, 2)),
+    ((5, 4, 1, 8), (0, 1)),
+    ((7, 4, 2, 7), (0, 1, 2)),
+    ((5, 3, 1, 7), (4,)),
+    ((5, 3, 1, 1), ()),
+    ((4, 3, 1, 5), (0, 1, 2, 3)),
+]
+
+
+@pytest.mark.requirement("TRC-15")
+@pytest.mark.parametrize("asks", ["all", "without the last", "twice", "few", "nobody"])
+@pytest.mark.parametrize(("numbers", "coalition"), CASES)
+def test_what_was_learned_of_each_element_is_what_ranks_of_the_whole_round_say(
+    numbers: tuple[int, int, int, int], coalition: tuple[int, ...], asks: str
+) -> None:
+    """Also where U - T does not divide d: each sum holds where it says, and no element has more."""
+    N, U, T, d = numbers
+    p = lightsecagg.Parameters(q=97, N=N, D=N - U, U=U, T=T, d=d)
+    everybody, fewer = tuple(range(N)), tuple(range(N - 1))
+    sets = {"all": [everybody], "without the last": [fewer], "twice": [everybody, fewer], "few": [everybody]}
+    asked = {(j, chosen) for chosen in sets.get(asks, []) for j in chosen if asks != "few" or j < 1}
+    came = set(fewer if asks == "without the last" else everybody)
+    seen = Seen(cast("Any", SimpleNamespace(parameters=p)), {user: set() for user in came}, asked=asked)
+    found, others = seen.learned(coalition), [user for user in everybody if user not in coalition]
+    assert found is not None
+    within, places = known_of(p, came, asked, others)
+
+    def row(terms: dict[tuple[int, int], int]) -> list[int]:
+        return [terms.get(place, 0) % 97 for place in places]
+
+    everything, used = within(lambda user, element: True), list[list[int]]()
+    for element in range(d):
+        here = [one.factors for one in found.sums if not one.where or element in elements(one.where)]
+        rows = [row({(user, element): factor for user, factor in factors.items()}) for factors in here]
+        true = within(lambda user, at, element=element: at == element)
+        assert rank(rows, 97) == rank(true, 97) == rank([*rows, *true], 97)
+        used += rows
+    for text in found.other:
+        for formula in text.split(", and so on to "):
+            terms = re.findall(r"(-?) ?(?:(\d+)\*)?x_(\d+)\[(\d+)\]", formula)
+            used.append(row({(int(i), int(e)): int(sign + (factor or "1")) for sign, factor, i, e in terms}))
+    assert rank([*everything, *used], 97) == rank(everything, 97)
+    if p.share_length <= 2:
+        assert rank(used, 97) == rank(everything, 97)
+    assert found.alone == tuple(user for user in others if within(lambda i, at, user=user: i == user))
+
+
+def elements(where: str) -> set[int]:
+    """The elements that words name."""
+    spans = [re.fullmatch(r"(\d+)(?: to (\d+))?", words) for words in re.sub("elements? ", "", where).split(", ")]
+    return {at for span in spans if span for at in range(int(span[1]), int(span[2] or span[1]) + 1)}
 
 
 # --------------------------------------------------------------------------------------------- a server that lies

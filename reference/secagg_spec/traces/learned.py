@@ -17,10 +17,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from secagg_spec.arithmetic.modular import PrimeField, Ring
+from secagg_spec.arithmetic.validate import BoolArray, UintArray
 from secagg_spec.errors import Malformed
 from secagg_spec.privacy import lightsecagg
+from secagg_spec.privacy.echelon import independent_rows
 from secagg_spec.privacy.secagg import Answer, Element, Situation
-from secagg_spec.privacy.verdict import readable
+from secagg_spec.privacy.verdict import decide, readable
 from secagg_spec.privacy.views import Derived, Forms, View, join
 from secagg_spec.protocols import codec
 from secagg_spec.protocols.heterosag.round import MaskedSegments
@@ -37,7 +40,10 @@ Users: TypeAlias = tuple[int, ...]
 
 
 class Sum(NamedTuple):
-    """A combination of the inputs that is known, with a factor for each user; `where` is the part, if not the whole."""
+    """A combination of the inputs that is known, with a factor for each user.
+
+    `where` names the elements or the segment of which it is known; it is empty if it is known of every element.
+    """
 
     factors: Mapping[int, int]
     where: str = ""
@@ -63,8 +69,9 @@ class Learned:
     """What was learned.
 
     `dimension` is the rank of what is known of `unknown` numbers: one element of the input of each user, or one
-    column of each kind of LightSecAgg, or one element of each cell of HeteroSAg. `sums` are known of each element;
-    `other` are combinations of different elements, as text. `seeds` are the users whose self masks are known, and
+    column of each kind of LightSecAgg, or one element of each cell of HeteroSAg. `sums` hold a basis of what is known
+    of each element; `other`, as text, are combinations of different elements that do not follow from them, for the
+    first and the last of columns of one kind. `seeds` are the users whose self masks are known, and
     `pairs` the pairs of users whose common masks are. `alone` are the users of whose own input something is known.
     """
 
@@ -75,6 +82,19 @@ class Learned:
     seeds: Users = ()
     pairs: tuple[tuple[int, int], ...] = ()
     alone: Users = ()
+
+
+class Part(NamedTuple):
+    """A view of a part of the inputs, the words for the part, and the number of users outside the coalition in it.
+
+    What holds for an element i of the view holds for each of the elements i + `first` to i + `last`.
+    """
+
+    view: View
+    words: str
+    users: int
+    first: int = 0
+    last: int = 0
 
 
 @dataclass
@@ -141,33 +161,36 @@ class Seen:
             return None
         answers = {j: Answer(tuple(sorted(seeds)), tuple(sorted(keys))) for j, (seeds, keys) in self.answers.items()}
         happened = Situation(sharers, (), tuple(sorted(self.uploads)), MappingProxyType(answers))
-        views, known = [], set[Any]()
+        found, known = list[Part](), set[Any]()
         for part in parts:
             arrived = MappingProxyType({user: set(peers) for user, peers in self.uploads.items()})
             given = {"indices": (part.start,), "members": part.members, "arrived": arrived}
             element = Element(part.ring, graph, t, sharers, **given)
             view = element.view(coalition, happened)
             where = "" if len(base.round.parameters.parts) == 1 else f"segment {part.segment}"
-            views.append((view, where, len(part.members - set(coalition))))
-            symbols = element.space.symbols
-            found = zip(symbols, view.known(), strict=True)
-            known |= {symbol.derivation.seed for symbol, yes in found if yes and isinstance(symbol, Derived)}
+            found.append(Part(view, where, len(part.members - set(coalition))))
+            known |= {
+                symbol.derivation.seed
+                for symbol, yes in zip(element.space.symbols, view.known(), strict=True)
+                if yes and isinstance(symbol, Derived)
+            }
         seeds = tuple(sorted(token[-1] for token in known if token[0] == "self seed"))
         pairs = tuple(sorted(token[-2:] for token in known if token[0] == "agreed"))
-        return _together(views, seeds, pairs)
+        return _together(found, seeds, pairs)
 
     def _lightsecagg(self, coalition: Collection[int]) -> Learned | None:
         p = self.round.parameters
         if p.N * (2 * p.U - p.T) > MOST_SYMBOLS:
             return None
-        views = []
+        found, full = list[Part](), p.d - (len(lightsecagg.columns(p)[0]) - 1) * p.share_length
         for elements in lightsecagg.columns(p) if self.uploads else ():
             column = lightsecagg.Column(p, p.code, elements)
             view = View(column.space, coalition)
             column.show(view, lightsecagg.Situation((), tuple(sorted(self.uploads)), {}))
             view.see(*(_sum_of_shares(column, user, chosen) for user, chosen in sorted(self.asked) if chosen))
-            views.append((view, "", p.N - len(set(coalition))))
-        return _together(views)
+            first, last = (0, full - 1) if elements[0] == 0 else (1 + full - p.share_length, 0)
+            found.append(Part(view, "", p.N - len(set(coalition)), first, last))
+        return _together(found)
 
 
 def _sum_of_shares(column: lightsecagg.Column, user: int, chosen: Users) -> Forms:
@@ -177,36 +200,101 @@ def _sum_of_shares(column: lightsecagg.Column, user: int, chosen: Users) -> Form
     return Forms(joined.symbols, column.parameters.field.matmul(ones, joined.matrix))
 
 
-def _together(
-    views: Sequence[tuple[View, str, int]], seeds: Users = (), pairs: tuple[tuple[int, int], ...] = ()
-) -> Learned:
-    """Return what views without common symbols determine of the inputs of users outside the coalition.
-
-    Each view comes with the words for its part of the inputs, and with the number of these users.
-    """
-    sums, other, dimension, unknown = dict[tuple[Any, str], Sum](), dict[str, None](), 0, 0
-    alone = set[int]()
-    for view, where, users in views:
-        verdict = view.decide()
+def _together(parts: Sequence[Part], seeds: Users = (), pairs: tuple[tuple[int, int], ...] = ()) -> Learned:
+    """Return what parts without common symbols determine of the inputs of users outside the coalition."""
+    places, other = dict[tuple[Any, ...], _Place](), dict[str, None]()
+    dimension, unknown, alone = 0, 0, set[int]()
+    for part in parts:
+        verdict, ring = part.view.decide(), part.view.space.ring
         dimension += verdict.dimension
-        places = [tuple(map(int, _match(name))) for name in verdict.secrets]
-        elements = {index for _, index in places}
-        unknown += users * len(elements)
-        by_element: dict[int, list[tuple[tuple[int, int], ...]]] = {index: [] for index in elements}
-        for row in verdict.excess:
-            terms = [(place, int(factor)) for place, factor in zip(places, row.tolist(), strict=True) if factor]
-            of, found = {user for (user, _), _ in terms}, {index for (_, index), _ in terms}
-            alone |= of if len(of) == 1 else set()
-            if len(found) > 1:
-                other[readable(row, verdict.secrets, verdict.modulus)] = None
-                continue
-            by_element[found.pop()].append(tuple((user, _signed(f, verdict.modulus)) for (user, _), f in terms))
-        common = set.intersection(*map(set, by_element.values())) if by_element else set()
-        for index, rows in sorted(by_element.items()):
-            for row in rows:
-                place = where if row in common else f"element {index}"
-                sums[row, place] = Sum(dict(row), place)
-    return Learned(dimension, unknown, tuple(sums.values()), tuple(other), seeds, pairs, tuple(sorted(alone)))
+        owner, index = np.array([tuple(map(int, _match(name))) for name in verdict.secrets], dtype=int).reshape(-1, 2).T
+        users, elements = np.unique(owner).tolist(), np.unique(index).tolist()
+        unknown += part.users * len(elements)
+        place = places.setdefault((part.words, *users), _Place(ring, part.words, tuple(users), []))
+        rows = verdict.excess
+        each = [_within(ring, rows, index == element) for element in elements]
+        place.known.extend(zip(((at + part.first, at + part.last) for at in elements), each, strict=True))
+        alone |= {users[int(row.argmax())] for known in each for row in known if np.count_nonzero(row) == 1}
+        if (count := sum(map(len, each))) < len(rows):
+            assert isinstance(ring, PrimeField), "only the columns of LightSecAgg hold several elements"
+            own = [_within(ring, rows, owner == user) for user in users]
+            alone |= {user for user, known in zip(users, own, strict=True) if len(known)}
+            found = [_wide(known, index == at) for at, known in zip(elements, each, strict=True)]
+            found += [_wide(known, owner == user) for user, known in zip(users, own, strict=True)]
+            stacked = np.concatenate([*found, rows])
+            for row in stacked[[at for at in independent_rows(ring, stacked) if at >= count]]:
+                other[_of_different_elements(row, owner.tolist(), index.tolist(), part)] = None
+    sums = tuple(one for place in places.values() for one in place.sums())
+    return Learned(dimension, unknown, sums, tuple(other), seeds, pairs, tuple(sorted(alone)))
+
+
+class _Place(NamedTuple):
+    """What is known of some users' elements: rows with a factor for each user, by the first and last element."""
+
+    ring: Ring
+    words: str
+    users: Users
+    known: list[tuple[tuple[int, int], UintArray]]
+
+    def sums(self) -> Iterator[Sum]:
+        """Yield what is known of every element, and then what is known of some of them."""
+        common = self.known[0][1] if self.known else np.empty((0, 0), dtype=np.uint64)
+        for _, rows in self.known[1:]:
+            common = _both(self.ring, common, rows)
+        whole = [self._factors(row) for row in common]
+        yield from (Sum(dict(factors), self.words) for factors in whole)
+        found = dict[tuple[tuple[int, int], ...], list[tuple[int, int]]]()
+        for span, rows in sorted(self.known, key=lambda item: item[0]):
+            for factors in map(self._factors, rows if len(rows) > len(common) else ()):
+                found.setdefault(factors, []).append(span)
+        yield from (Sum(dict(factors), _spans(spans)) for factors, spans in found.items() if factors not in whole)
+
+    def _factors(self, row: UintArray) -> tuple[tuple[int, int], ...]:
+        pairs = zip(self.users, row.tolist(), strict=True)
+        return tuple((user, _signed(factor, self.ring.modulus)) for user, factor in pairs if factor)
+
+
+def _within(ring: Ring, rows: UintArray, chosen: BoolArray) -> UintArray:
+    """Return a basis of the combinations of rows that are 0 outside the chosen columns, without the others."""
+    return rows if chosen.all() else decide(ring, rows[:, chosen], rows[:, ~chosen], _none(chosen.sum())).excess
+
+
+def _both(ring: Ring, one: UintArray, other: UintArray) -> UintArray:
+    """Return a basis of what follows from the rows of one matrix, and from those of another."""
+    if np.array_equal(one, other):
+        return one
+    padded = np.concatenate([one, np.zeros_like(other)])
+    return decide(ring, padded, np.concatenate([one, other]), _none(one.shape[1])).excess
+
+
+def _wide(rows: UintArray, chosen: BoolArray) -> UintArray:
+    """Return rows of the chosen columns with zeros in all others."""
+    found = np.zeros((len(rows), len(chosen)), dtype=np.uint64)
+    found[:, chosen] = rows
+    return found
+
+
+def _none(width: int) -> UintArray:
+    return np.empty((0, width), dtype=np.uint64)
+
+
+def _of_different_elements(row: UintArray, owner: Sequence[int], index: Sequence[int], part: Part) -> str:
+    """Return a combination as text: that of the first column for which the part stands, and that of the last one."""
+
+    def shifted(by: int) -> str:
+        names = [f"x_{user}[{at + by}]" for user, at in zip(owner, index, strict=True)]
+        return readable(row, names, part.view.space.ring.modulus)
+
+    return shifted(part.first) + (f", and so on to {shifted(part.last)}" if part.first < part.last else "")
+
+
+def _spans(spans: Sequence[tuple[int, int]]) -> str:
+    """Return ascending spans of elements in words; those next to each other are joined."""
+    joined: list[tuple[int, int]] = []
+    for first, last in spans:
+        joined.append((joined.pop()[0] if joined and first == joined[-1][1] + 1 else first, last))
+    words = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in joined)
+    return f"element{'' if joined[0][0] == joined[-1][1] else 's'} {words}"
 
 
 def _match(name: str) -> Iterator[str]:
