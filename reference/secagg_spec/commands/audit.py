@@ -85,7 +85,7 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: no user is recoverable and enough users stay together; else 1."""
     if options.json is not None:
-        writable_file("--json", options.json, options.log, options.roster)
+        writable_file("--json", options.json, options.log, options.roster, begins='{\n "verdict": "')
     least = None if options.privacy is None else _number("--privacy", options.privacy, 1)
     log = _log(options)
     user = None if options.user is None else _user(log.roster, options.user)

@@ -89,7 +89,8 @@ def _refuse_unwritable(given: argparse.Namespace) -> None:
     for option in FILES:
         path = getattr(given, option)
         if path:
-            values.writable_file(f"--{option}", path, given.expect, *values.files_of(given.adapter))
+            begins = '{\n  "schema": "secagg-spec-report/' if option == "json" else None
+            values.writable_file(f"--{option}", path, given.expect, *values.files_of(given.adapter), begins=begins)
     if given.baseline:
         if os.path.lexists(given.baseline):
             raise UsageError(f"--baseline {given.baseline}: this exists, and it is not written over; name a new file")

@@ -111,7 +111,8 @@ def main(given: argparse.Namespace) -> int:
     if given.edits:
         return _edits()
     if given.json:
-        values.writable_file("--json", given.json, *values.files_of(given.adapter))
+        begins = '{\n "caught": ' if given.adapter else '{\n "schema": "secagg-spec-power/'
+        values.writable_file("--json", given.json, *values.files_of(given.adapter), begins=begins)
     chosen = _chosen(given.pattern)
     if given.regenerate:
         return _regenerate(chosen, given.anew)

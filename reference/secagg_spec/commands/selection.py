@@ -93,7 +93,7 @@ def _whole(name: str, text: str) -> int:
 
 def _refuse_unwritable(options: argparse.Namespace) -> None:
     if options.json is not None:
-        writable_file("--json", options.json)
+        writable_file("--json", options.json, begins='{\n "per_round": ')
     if options.out is not None:
         pictures.library()
         drawn = writable_pictures("--out", options.out, *pictures.FIGURES)
@@ -191,8 +191,8 @@ def _count(number: int) -> str:
 def as_json(settings: Settings, courses: Sequence[Course]) -> dict[str, Any]:
     """Return all numbers as JSON: fractions as strings, series with one member for each round."""
     return {
-        "users": settings.users,
         "per_round": settings.per_round,
+        "users": settings.users,
         "rounds": settings.rounds,
         "seed": settings.seed,
         "dropout": [str(rate) for rate in selection.rates_of_users(settings)],

@@ -50,7 +50,7 @@ def add_parser(commands: Any) -> None:
 def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: every message may be sent; 1: some message may not."""
     if options.json is not None:
-        writable_file("--json", options.json, options.file)
+        writable_file("--json", options.json, options.file, begins='{\n "trace": "')
     if options.colluders == "":
         raise ParameterError("--colluders", "", "users, as in 0,3; without the option there are none")
     colluders = wording.numbers("--colluders", options.colluders or "")

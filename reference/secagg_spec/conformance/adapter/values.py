@@ -19,15 +19,14 @@ MOST_SECONDS = 1e6
 """A time in an option is shorter, in seconds."""
 _BEGINS: Mapping[str, str] = MappingProxyType(
     {
-        "--json": "{",
-        "--badge": "{",
+        "--badge": '{\n  "schemaVersion": ',
         "--html": "<!doctype html>",
         "--junit": "<?xml",
         "--svg": "<svg",
         "--write-log": "time,kind,user",
     }
 )
-"""How a file begins that an option writes; a file that begins otherwise is not replaced."""
+"""How a file begins that an option writes; others are not replaced. Of --json each command says it."""
 _PICTURES: Mapping[str, str] = MappingProxyType({".svg": "<?xml", ".png": "\x89PNG"})
 """The ends of the names of a picture's files, and how these begin."""
 
