@@ -695,6 +695,13 @@ def test_a_default_that_help_states_is_the_one_used() -> None:
     assert numbers > 40
 
 
+def test_each_profile_that_help_states_can_be_used(capsys: pytest.CaptureFixture[str]) -> None:
+    offered = {name: action for name, action in options_of(cli.parser()) if re.fullmatch("simulate .* --profile", name)}
+    assert len(offered) == 3
+    for name, action in offered.items():
+        assert [call(capsys, *name.split(), choice)[0] for choice in action.choices or ()] == [0, 0]
+
+
 FEWER = "(N // 4, or fewer if T leaves fewer)"
 SHARES = (
     "(N // 2 + 1, or N - D if that is less, and at least the smallest that the text allows; "

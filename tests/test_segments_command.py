@@ -7,6 +7,7 @@ import sys
 from fractions import Fraction
 from itertools import chain, combinations
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -176,6 +177,14 @@ def test_colours_are_for_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None
     assert not Look.of_terminal().colours
     monkeypatch.setattr(sys.stdout, "isatty", lambda: False, raising=False)
     assert Look.of_terminal() == Look()
+
+
+@pytest.mark.parametrize("width", [1, 2, 20])
+def test_a_terminal_may_be_narrow(capsys: pytest.CaptureFixture[str], monkeypatch: Any, width: int) -> None:
+    monkeypatch.setattr(Look, "of_terminal", lambda: Look(width=width))
+    code, out, err = call(capsys, "--dropped", "0")
+    assert (code, err) == (0, "")
+    assert "no other set is known in more" in " ".join(out.split())
 
 
 def test_colours_move_no_column() -> None:

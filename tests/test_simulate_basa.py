@@ -119,6 +119,8 @@ def test_a_void_epoch_ends_without_a_sum(capsys: pytest.CaptureFixture[str], whe
     assert visits(out)[-1][6].endswith("the epoch is void")
     assert "The epoch ends without a sum: 3 updates that waited are lost.\n" in out
     assert "sum over" not in out
+    assert out.endswith("\nWith no user that times out with the key, or with --timeouts settle, it can end well.\n")
+    assert call(capsys, "--timeouts", "settle", "--timeout", when)[0] == 0
 
 
 def test_a_timeout_before_the_key_voids_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,6 +136,7 @@ def test_too_few_updates_end_without_a_sum(capsys: pytest.CaptureFixture[str]) -
     assert (code, err) == (1, "")
     said = "the authority does not close it: 3 updates are accepted, and 4 are needed."
     assert out.splitlines()[-2] == f"The epoch ends without a sum: {said}"
+    assert out.endswith("\nWith fewer timeouts, or spare positions (--spares), it can end well.\n")
     code, out, _ = call(capsys, *skipped, "--spares", "1")
     assert code == 0
     assert "self keys of 4 positions, and the pair keys of positions 0, 1, 2" in out
@@ -201,7 +204,7 @@ HUGE = str(10**30)
         (["--buffer", "six"], "--buffer"),
         (["--spares", "-1"], "spares = -1: must be an integer in [0, 65536]"),
         (["--spares", HUGE], "must be an integer in [0, 65536]"),
-        (["--spares", "1", "--timeouts", "void"], 'S = 1: must be 0 with the timeouts "void"'),
+        (["--spares", "1", "--timeouts", "void"], "--spares = 1: must be 0 with --timeouts void"),
         (["--timeout", "x"], "--timeout = 'x': must be POSITION, or POSITION:before, :key or :late"),
         (["--timeout", "3:"], "must be POSITION, or"),
         (["--timeout", "3:never"], "must be POSITION, or"),
@@ -227,7 +230,6 @@ HUGE = str(10**30)
         (["--length", HUGE], "must be at most 2097152 elements"),
         (["--seed", "-1"], "seed = -1"),
         (["--seed", HUGE], "seed = "),
-        (["--profile", "active"], "the profiles of BASA are those of --timeouts"),
         (["--drop", "upload:2"], "--drop"),
     ],
 )

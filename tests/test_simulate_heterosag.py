@@ -310,7 +310,6 @@ HUGE = str(10**30)
         (["--trim", "-1"], "trim = -1: must be an integer in [0, 1]"),
         (["--show", "everything"], "choose from"),
         (["--seed", "-1"], "seed = -1"),
-        (["--profile", "active"], "--profile = 'active': must be semi-honest"),
         (["--drop", "masked_input:25"], "[0, 25)"),
         (["--drop", "upload:2"], "'upload'"),
         (["--drop", "2"], "as in share_keys:2"),

@@ -134,7 +134,6 @@ def test_large_families_are_told_by_their_power_of_ten(capsys: pytest.CaptureFix
         (["--rounds", "0"], "rounds = 0: must be an integer in [1, 1000]"),
         (["--users", "1000000000", "--chosen", "8"], "must be at most 2097152 elements"),
         (["--length", "0"], "length = 0: must be an integer"),
-        (["--profile", "active"], "--profile = 'active': must be semi-honest"),
         (["--seed", "-1"], "seed = -1: must be an integer"),
     ],
     ids=str,

@@ -32,6 +32,8 @@ from secagg_spec.simulate.matrices import (
 
 _CHOICES = ("both", "cyclic", "perfect")
 _FEW = 16
+_LEAST = 20
+"""The least width of a sentence; a narrower terminal breaks its lines."""
 _EPILOG = """The inference robustness is 1 minus the largest share of segments in which the sum of one set of groups is
 known, over all sets that are neither empty nor all (spec/heterosag.md, section 4).
 
@@ -184,7 +186,7 @@ def _robustness(asked: Asked, one: Drawn, look: Look) -> Iterator[str]:
     yield f"{one.name}: inference robustness {number(one.found.value)}{beside}"
     shown = f"{len(one.found.rows)} of {asked.count} segments"
     sentence = f"the sum of {witness(one.found, asked.unit)} is known in {shown}; no other set is known in more"
-    yield from textwrap.wrap(sentence, look.width - 2, initial_indent="  ", subsequent_indent="    ")
+    yield from textwrap.wrap(sentence, max(look.width - 2, _LEAST), initial_indent="  ", subsequent_indent="    ")
 
 
 def _before(asked: Asked, one: Drawn) -> str:

@@ -17,6 +17,8 @@ _PROTOCOLS = {
     "heterosag": heterosag,
     "multiround": multiround,
 }
+_ACTIVE = ("lightsecagg", "secagg", "basecagg")
+"""The protocols with an active profile."""
 _DEFAULTS = {"users": "8", "length": "6"}
 _EXIT_CODES = """exit codes:
   0  every sum and every model was right
@@ -40,6 +42,13 @@ def add_parser(commands: Any) -> None:
             help=described.split(": ", 1)[1].rstrip("."),
             epilog=_EXIT_CODES,
         )
+        if name in _ACTIVE:
+            one.add_argument(
+                "--profile",
+                choices=["semi-honest", "active"],
+                default="semi-honest",
+                help="the threat model for the server (semi-honest)",
+            )
         _add_common(one, {**_DEFAULTS, **getattr(protocol, "DEFAULTS", {})})
         protocol.add_options(one)
         one.set_defaults(run=main)
@@ -55,12 +64,6 @@ def main(given: argparse.Namespace) -> int:
 
 def _add_common(parser: Any, defaults: Mapping[str, str]) -> None:
     """Add the options that all protocols share; `defaults` holds the default values for the help texts."""
-    parser.add_argument(
-        "--profile",
-        choices=["semi-honest", "active"],
-        default="semi-honest",
-        help="the threat model for the server (semi-honest)",
-    )
     users, length = defaults["users"], defaults["length"]
     parser.add_argument("--users", type=int, default=8, metavar="N", help=f"users on the roster ({users})")
     parser.add_argument("--length", type=int, default=6, metavar="d", help=f"elements of an update ({length})")

@@ -45,7 +45,8 @@ def add_options(parser: Any) -> None:
     """Add the options that only this protocol has."""
     add = parser.add_argument
     add("--buffer", type=int, default=6, metavar="K", help="updates in a full buffer (6)")
-    add("--spares", type=int, metavar="S", help="spare positions (one for each --timeout that takes a position)")
+    spares = "spare positions (one for each --timeout that takes a position; 0, and no other, with --timeouts void)"
+    add("--spares", type=int, metavar="S", help=spares)
     add(
         "--timeout",
         action="append",
@@ -74,8 +75,6 @@ def add_options(parser: Any) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: every buffer gave the right sum; 1: an epoch ended without one."""
-    if options.profile != "semi-honest":
-        raise ParameterError("--profile", options.profile, "left out: the profiles of BASA are those of --timeouts")
     fates, count = _fates(options.timeout), validate.integer("buffers", options.buffers, 1, 64)
     p = _parameters(options, fates, count)
     seed = seed_bytes(options.seed)
@@ -118,6 +117,8 @@ def _parameters(options: argparse.Namespace, fates: Mapping[int, str], buffers: 
     taken = sum(fate != BEFORE for fate in fates.values()) if options.timeouts == SETTLE else 0
     S = taken if options.spares is None else options.spares
     T = max(1, K // 3) if options.colluders is None else validate.integer("colluders", options.colluders, 1, K - 2)
+    if S and options.timeouts != SETTLE:
+        raise ParameterError("--spares", S, "0 with --timeouts void: a timeout after the key voids the epoch")
     needed = buffers * (K + validate.integer("spares", S, 0, 2**16) + sum(f == BEFORE for f in fates.values()))
     N = max(needed, 8) if options.users is None else validate.integer("users", options.users, needed)
     refuse_large(
@@ -258,23 +259,24 @@ def _conclude(run: Run, printed: Printed) -> int:
     if run.server.phase == "idle":
         lost = len(run.outcomes[-1].entries)
         waited = "the update that waited is" if lost == 1 else f"{lost} updates that waited are"
-        print("\n".join(_failed(f"{waited} lost")))
+        print("\n".join(_failed(f"{waited} lost", "no user that times out with the key, or with --timeouts settle")))
         return 1
     try:
         recovered = run.close()
     except TooFewSurvivors as error:
         run.abandon()
-        print("\n".join(_failed(f"the authority does not close it: {error}")))
+        more = "fewer timeouts, or spare positions (--spares)"
+        print("\n".join(_failed(f"the authority does not close it: {error}", more)))
         return 1
     print("\n".join(_closing(run, recovered)))
     print("\n".join(_sums(p, recovered, printed.bags)))
     return 0
 
 
-def _failed(why: str) -> list[str]:
+def _failed(why: str, instead: str) -> list[str]:
     """Return the last lines of an epoch without a sum."""
     said = painted(f"The epoch ends without a sum: {why}.", "bad")
-    return ["", said, "With fewer timeouts, or spare positions (--spares), it can end well."]
+    return ["", said, f"With {instead}, it can end well."]
 
 
 def _closing(run: Run, done: Recovered) -> list[str]:

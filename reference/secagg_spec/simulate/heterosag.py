@@ -68,8 +68,6 @@ def add_options(parser: Any) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: the round gave the right sums; 1: it ended without them."""
-    if options.profile != "semi-honest":
-        raise ParameterError("--profile", options.profile, "semi-honest: the text has no other profile of HeteroSAg")
     p = read_parameters(options)
     dropouts = read_dropouts(options.drop, heterosag.PHASES)
     check_dropouts(heterosag.TABLE, range(p.N), dropouts)

@@ -60,8 +60,6 @@ def add_options(parser: Any) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: all sums were right and users refused the lie; 1: no round had a sum."""
-    if options.profile != "semi-honest":
-        raise ParameterError("--profile", options.profile, "semi-honest: the text has no other profile of sessions")
     p, seed = _parameters(options), seed_bytes(options.seed)
     chances = {name: _chance(name, getattr(options, name)) for name in ("away", "lost")}
     rounds = options.rounds
