@@ -169,10 +169,13 @@ def test_many_users_are_cut_and_shown_on_demand(capsys: pytest.CaptureFixture[st
     random, path = np.random.default_rng(2), tmp_path / "log.csv"
     rows = [np.flatnonzero(random.random(40) < 0.3) for _ in range(60)]
     path.write_text("round,users\n" + "".join(f"{at},{' '.join(map(str, row))}\n" for at, row in enumerate(rows)))
-    _, out, _ = call(capsys, path)
+    _, out, _ = call(capsys, path, "--json", tmp_path / "out.json")
+    assert "\nthe findings, with combinations for 10 of 40 recoverable users (--all: for all), are in " in out
+    assert sum("combination" in one for one in written(tmp_path / "out.json")["recoverable"]) == 10
     assert "and 30 more (--all shows them, --user NAME shows one in full)" in out
     assert len(re.findall(r"^ +\d+ +\d+ +\S+  .* sums, factors of up to \d+ digits$", out, re.M)) == 10
-    _, out, _ = call(capsys, path, "--all")
+    _, out, _ = call(capsys, path, "--all", "--json", tmp_path / "out.json")
+    assert "\nall findings are in " in out
     assert len(re.findall(r"^ +\d+ +\d+ +\S+  .* sums, factors of up to \d+ digits$", out, re.M)) == 40
     assert all(len(line) <= 120 for line in out.splitlines())
 

@@ -303,8 +303,11 @@ def test_broken_privacy_is_exit_code_1(capsys: pytest.CaptureFixture[str], monke
         (("--collude", "1,,2"), "--collude = '': must be a user, or a range of users such as 4-7"),
         (("--late", "x"), "whole numbers"),
         (("--late", "1,1"), "named once"),
-        (("--drop", "1", "--late", "1"), "disjoint sets of users"),
-        (("--drop", "0-9"), "max(t, T + 2) = 3"),
+        (("--drop", "1", "--late", "1"), "--drop and --late = [1, 1]: must be disjoint sets of users"),
+        (
+            ("--drop", "0-9"),
+            "--drop = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]: must be at most 9 users in all: max(t, T + 2) = 3",
+        ),
         (("--rounds", "0-11;0,1"), "max(t, T + 2) = 3 survivors or more"),
         (("--rounds", "0-11;0-99999999999"), "a user in [0, 12)"),
         (("--rounds", "0-11", "--drop", "1"), "without --collude, --absent, --drop, --late and --odds"),

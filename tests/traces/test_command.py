@@ -120,6 +120,16 @@ def test_users_that_pool_with_the_server(capsys: pytest.CaptureFixture[str], tmp
     assert "    the model of user 4 alone" in out
 
 
+def test_colluders_that_a_later_round_does_not_have(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    first = run("secagg+").lines
+    path = written(tmp_path / "trace", [*first, *run("secagg").lines])
+    code, out, err = call(capsys, path, "--colluders", "6")
+    assert code == 2
+    assert "the server with user 6 learned" in out
+    said = f"line {len(first) + 1}, round 3: --colluders = 6: must be a user in [0, 5)"
+    assert err == f"secagg-spec trace: {path}: {said}\n"
+
+
 def test_late_messages_and_parts(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     without, whole = run("heterosag", {"masked_input": [1]}), run("heterosag")
     late = next(line for line in whole.lines if line.get("from") == 1 and line["phase"] == "masked_input")
@@ -136,6 +146,7 @@ def test_late_messages_and_parts(capsys: pytest.CaptureFixture[str], tmp_path: P
         (["{}", "--colluders", "5"], "--colluders = 5: must be a user in [0, 5)"),
         (["{}", "--colluders", "1,1"], "--colluders = "),
         (["{}", "--colluders", ""], "--colluders = '': must be users, as in 0,3"),
+        (["{}", "--colluders", " "], "--colluders = ' ': must be users, as in 0,3"),
         (["{}", "--colluders", "x"], "--colluders = 'x': must be whole numbers with commas between"),
         (["{}", "--json", "no/such/folder/x"], "there is no folder"),
     ],

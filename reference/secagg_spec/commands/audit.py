@@ -63,7 +63,12 @@ def add_parser(commands: Any) -> None:
     add("--user", metavar="NAME", help="show the whole combination of one user, or why there is none")
     add("--all", action="store_true", help=f"show all recoverable users, not only the first {_SHOWN}")
     add("--privacy", metavar="T", help="also fail if fewer than T users are in the same sums")
-    add("--json", type=Path, metavar="FILE", help="write all findings, with exact fractions")
+    add(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write the findings in exact fractions, with the combinations that are shown",
+    )
     _add_plan(parser)
     parser.set_defaults(run=main, rules=_RULES)
 
@@ -95,8 +100,9 @@ def main(options: argparse.Namespace) -> int:
         lines = list(_lines(found, least, shown, user))
     print("\n".join(lines))
     if options.json is not None:
-        write_json(options.json, _document(found, shown, user))
-        print(f"\nall findings are in {options.json}")
+        document = _document(found, shown, user)
+        write_json(options.json, document)
+        print(f"\n{_written(document)} in {options.json}")
     return int(bool(found.found) or _low(found, least))
 
 
@@ -371,6 +377,15 @@ def _document(found: Account, shown: Sequence[int], user: int | None) -> dict[st
     if user is not None:
         document["unseen"] = [_shift(found, user, segment) for segment in range(len(log.segments))]
     return document
+
+
+def _written(document: dict[str, Any]) -> str:
+    """Say how much the file holds."""
+    every = document["recoverable"]
+    count = sum("combination" in one for one in every)
+    if count == len(every):
+        return "all findings are"
+    return f"the findings, with combinations for {count} of {len(every)} recoverable users (--all: for all), are"
 
 
 def _entry(found: Account, one: Found, in_full: bool) -> dict[str, Any]:

@@ -349,8 +349,7 @@ def _situations(plan: Plan, options: argparse.Namespace, given: bool) -> Report:
     p = plan.parameters
     if given:
         sets = {name: _users(f"--{name}", getattr(options, name), p) for name in ("absent", "drop", "late")}
-        absent, dropped, late = sets["absent"], sets["drop"], sets["late"]
-        chosen: Mapping[str, Situation] = {"": model.situation(p, absent=absent, dropped=dropped, late=late)}
+        chosen: Mapping[str, Situation] = {"": _given(p, sets)}
     else:
         chosen = _typical(p)
     refused = {name: model.refusal(p, s.survivors) for name, s in chosen.items()} if plan.rule.checked else {}
@@ -371,6 +370,15 @@ def _situations(plan: Plan, options: argparse.Namespace, given: bool) -> Report:
         reports.append(_decided_all(plan, cases, whole=False, answered=not why))
     worst = next((report for report in reports if report.broken), reports[0])
     return replace(worst, notes=lines, scope=[scope])
+
+
+def _given(parameters: Parameters, sets: Mapping[str, Users]) -> Situation:
+    """Return the situation of some sets of users, each named as its option is."""
+    try:
+        return model.situation(parameters, absent=sets["absent"], dropped=sets["drop"], late=sets["late"])
+    except ParameterError as error:
+        named = " and ".join(f"--{name}" for name, users in sets.items() if users)
+        raise ParameterError(named, error.value, error.allowed) from None
 
 
 def _typical(parameters: Parameters) -> Mapping[str, Situation]:

@@ -42,7 +42,7 @@ def add_parser(commands: Any) -> None:
     )
     add = parser.add_argument
     add("file", type=Path, metavar="FILE", help="the trace")
-    add("--colluders", metavar="USERS", help="users that pool what they know with the server, as in 0,3")
+    add("--colluders", metavar="USERS", help="users of all rounds that pool what they know with the server: 0,3")
     add("--json", type=Path, metavar="FILE", help="write the results of all rounds")
     parser.set_defaults(run=main)
 
@@ -51,8 +51,8 @@ def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: every message may be sent; 1: some message may not."""
     if options.json is not None:
         writable_file("--json", options.json, options.file, begins='{\n "trace": "')
-    if options.colluders == "":
-        raise ParameterError("--colluders", "", "users, as in 0,3; without the option there are none")
+    if options.colluders is not None and not options.colluders.strip():
+        raise ParameterError("--colluders", options.colluders, "users, as in 0,3; without the option there are none")
     colluders = wording.numbers("--colluders", options.colluders or "")
     results: list[dict[str, Any]] = []
     for round, learned in _rounds(options.file, colluders):
@@ -79,11 +79,18 @@ def _rounds(path: Path, colluders: Sequence[int]) -> Iterator[tuple[Round, Learn
 
     try:
         for round in rounds.check(watched(files.read(path, rounds.PROTOCOLS)), lambda new: seen.append(Seen(new))):
-            validate.users("--colluders", colluders, len(round.users))
+            _refuse_absent(path, round, colluders)
             yield round, seen[0].learned(colluders)
             del seen[0]
     except rounds.BadLine as bad:
         raise UsageError(f"{path}: {bad}") from None
+
+
+def _refuse_absent(path: Path, round: Round, colluders: Sequence[int]) -> None:
+    try:
+        validate.users("--colluders", colluders, len(round.users))
+    except ParameterError as error:
+        raise UsageError(f"{path}: line {round.head.line}, round {round.head.round}: {error}") from None
 
 
 # -------------------------------------------------------------------------------------------------- printed text

@@ -116,8 +116,9 @@ def situation(
     sharers = tuple(user for user in range(parameters.N) if user not in set(absent))
     survivors = tuple(user for user in sharers if user not in set(left_out))
     if len(survivors) < parameters.enough:
-        least = f"of which max(t, T + 2) = {parameters.enough} survive"
-        raise ParameterError("survivors", list(survivors), f"a set of users {least}")
+        most = f"at most {parameters.N - parameters.enough} users in all"
+        why = f"max(t, T + 2) = {parameters.enough} have to survive"
+        raise ParameterError("absent, dropped and late", sorted(left_out), f"{most}: {why}")
     graph = parameters.graph()
     missing = set(sharers) - set(survivors)
     given = {user: honest_answer(graph, user, survivors, missing) for user in survivors} if answered else {}
