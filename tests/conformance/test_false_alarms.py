@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +23,7 @@ from secagg_spec.conformance.checks import REGISTRY, Check
 from secagg_spec.conformance.checks.playing import SESSIONS
 from secagg_spec.conformance.reports import report
 from secagg_spec.conformance.running import runner
-from secagg_spec.conformance.running.runner import Outcome, Settings, run, run_check
+from secagg_spec.conformance.running.runner import Failure, Outcome, Settings, run, run_check
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, PARTIES, Adapter, Reject
 from secagg_spec.conformance.targets import TARGETS
 from secagg_spec.conformance.targets.reference import adapter as reference
@@ -300,6 +301,44 @@ def test_a_result_has_no_member_that_the_text_does_not_have(operation: str, deep
     _, [outcome] = run(DirectConnection(answer), Settings(cases=10, seed=1, pattern=id))
     assert outcome.failure is not None
     assert (outcome.verdict, "zq" in outcome.failure.message or verdict == "wrong_value") == (verdict, True)
+
+
+OF_REFUSALS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "error": lambda reject: {"error": {"message": "broke"}},
+    "unsupported": lambda reject: {"unsupported": True},
+    "a result": lambda reject: {"result": {"reject": reject}},
+    "blame as text": lambda reject: {"reject": {**reject, "blamed": [*map(str, reject.get("blamed", ()))]}},
+}
+OF_RESULTS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "both": lambda result: {"result": {**result, "reject": {"code": "malformed"}}},
+    "null": lambda result: {"result": {"aggregate": None, **result}},
+    "line feed": lambda result: {"result": {**result, "outbox": [text + "\n" for text in result["outbox"]]}},
+    "nothing": lambda result: {"unsupported": True},
+    "crash": lambda result: 1 / 0,
+}
+
+
+def session_failure(id: str, op: str, how: str) -> Failure:
+    """Return the first failure of a check of sessions, on the reference with spoiled answers to an operation."""
+    kind, change = ("reject", OF_REFUSALS[how]) if how in OF_REFUSALS else ("result", OF_RESULTS[how])
+    hello: dict[str, Any] = reference.build().hello
+    offered = {name: hello["operations"][name] for name in (*SESSIONS, "session.again")}
+    right_one = narrow.adapter({**hello, "operations": offered})
+
+    def answer(request: Any) -> dict[str, Any]:
+        given = right_one(request)
+        return {"id": request["id"], **change(given[kind])} if request["op"] == op and kind in given else given
+
+    connection, met = DirectConnection(answer), runner._Run()
+    runner._search(connection, greet(connection.ask), REGISTRY[id], Settings(cases=30, seed=1), met, shrink=False)
+    assert met.first is not None
+    return met.first
+
+
+@pytest.mark.requirement("ADP-29")
+def test_a_user_whose_number_is_a_text_is_not_blamed() -> None:
+    found = session_failure("secagg.server/answer-order", "session.step", "blame as text")
+    assert (found.verdict, "blamed is" in found.message) == ("wrong_value", True)
 
 
 def narrow_alarms(hello: dict[str, Any], settings: Settings) -> list[str]:

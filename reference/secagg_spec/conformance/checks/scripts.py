@@ -112,8 +112,13 @@ def demand_refused(call: base.Caller, op: str, entry: Entry, fault: Fault) -> No
         if fault.blamed is not None:
             blamed = entry["reject"].get("blamed")
             want = [named(party) for party in sorted(fault.blamed)]
-            if not isinstance(blamed, list) or sorted(map(str, blamed)) != sorted(map(str, want)):
+            if not same_parties(blamed, want):
                 base.fail(f"{op}: {fault.why}; blamed is {blamed}, must be {want} in any order", {"blamed": want})
+
+
+def same_parties(got: object, want: Sequence[int | str]) -> bool:
+    """Return whether a list names these parties, in any order and each in its form (spec/adapter.md, 3)."""
+    return isinstance(got, list) and sorted(map(repr, got)) == sorted(map(repr, want))
 
 
 def _opened(call: base.Caller) -> tuple[str, Mapping[str, Any]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.checks.base import Caller, CheckFailed
-from secagg_spec.conformance.checks.scripts import at_step, right_step
+from secagg_spec.conformance.checks.scripts import at_step, right_step, same_parties
 from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
 from secagg_spec.conformance.sessions import broken
 
@@ -42,7 +42,7 @@ def demanded(entries: Sequence[Entry], refused: Mapping[int, Refusal]) -> list[d
     for at, refusal in refused.items():
         reject = entries[at]["reject"]
         assert reject["code"] in refusal.codes, reject
-        assert refusal.blamed is None or _same_set(reject["blamed"], refusal.blamed), reject
+        assert refusal.blamed is None or same_parties(reject["blamed"], refusal.blamed), reject
     return [refused[at].as_json() if at in refused else dict(entry) for at, entry in enumerate(entries)]
 
 
@@ -94,10 +94,6 @@ def _refused(call: Caller, what: str, mine: Entry, right: Entry) -> None:
         raise CheckFailed("protocol", f"{what}: a refused step has a reject with a code", dict(right))
     reject = Answer("reject", code=code, message=str(body.get("message", "")))
     call.fits(what, reject, frozenset(right["reject"]), "the step must be refused with")
-    if "blamed" in right and not _same_set(body.get("blamed"), right["blamed"]):
+    if "blamed" in right and not same_parties(body.get("blamed"), right["blamed"]):
         message = f"{what}: blamed is {str(body.get('blamed'))[:80]}, must be {right['blamed']} in any order"
         raise CheckFailed("wrong_value", message, dict(right))
-
-
-def _same_set(got: object, want: Sequence[int | str]) -> bool:
-    return isinstance(got, list) and sorted(map(repr, got)) == sorted(map(repr, want))

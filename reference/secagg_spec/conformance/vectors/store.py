@@ -14,6 +14,7 @@ from secagg_spec import resources, schemas, system
 from secagg_spec.conformance.adapter import files, results
 from secagg_spec.conformance.adapter.capabilities import POLICIES, listed
 from secagg_spec.conformance.adapter.codes import ALL_CODES
+from secagg_spec.conformance.checks.scripts import same_parties
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.vectors import base
 from secagg_spec.conformance.vectors.base import RENEWED, Flag, Vector, VectorFile, read_pairs, read_renewed, renewed
@@ -278,7 +279,7 @@ def _refused_as(vector: Vector, answer: Mapping[str, Any], demand: Mapping[str, 
         wanted, shown = " or ".join(codes), schemas.shown(answer)
         raise UsageError(f"the vector {vector.id!r} demands {wanted}, and the reference answers {shown}")
     blamed = reject.get("blamed", [])
-    if "blamed" in demand and sorted(map(repr, blamed)) != sorted(map(repr, demand["blamed"])):
+    if "blamed" in demand and not same_parties(blamed, demand["blamed"]):
         wanted, shown = schemas.shown(demand["blamed"]), schemas.shown(blamed)
         raise UsageError(f"the vector {vector.id!r} demands that {wanted} are blamed, and the reference blames {shown}")
 
