@@ -335,10 +335,54 @@ def session_failure(id: str, op: str, how: str) -> Failure:
     return met.first
 
 
+@pytest.mark.requirement("CNF-58")
+@pytest.mark.parametrize("id", ["session.new/independent"])
+@pytest.mark.parametrize(("how", "verdict"), [("error", "error"), ("unsupported", "rejected_valid")])
+def test_a_step_that_is_neither_taken_nor_refused_fails_under_its_own_name(id: str, how: str, verdict: str) -> None:
+    found = session_failure(id, "session.step", how)
+    assert isinstance(found.expected, dict)
+    assert (found.verdict, "reject" in found.expected) == (verdict, True)
+
+
 @pytest.mark.requirement("ADP-29")
 def test_a_user_whose_number_is_a_text_is_not_blamed() -> None:
     found = session_failure("secagg.server/answer-order", "session.step", "blame as text")
     assert (found.verdict, "blamed is" in found.message) == ("wrong_value", True)
+
+
+@pytest.mark.requirement("CNF-58")
+@pytest.mark.parametrize(("id", "before"), [("session.new/secagg-mixed", "")])
+def test_a_session_that_is_not_offered_is_named_so(id: str, before: str) -> None:
+    found = session_failure(id, "session.new", "nothing")
+    assert found.message.startswith(before)
+    assert found.message.endswith("step session.new: not opened: unsupported")
+
+
+@pytest.mark.requirement("CNF-58")
+@pytest.mark.parametrize(
+    ("id", "given", "verdict"),
+    [
+        ("adapter/unknown-operation", {"error": {"message": "broke"}}, "error"),
+        ("adapter/undeclared-operation", {"error": {"message": "broke"}}, "error"),
+        ("session.new/undeclared", {"error": {"message": "broke"}}, "error"),
+        ("session.again/unsupported", {"error": {"message": "broke"}}, "error"),
+        ("adapter/request-members", {"unsupported": True}, "rejected_valid"),
+        ("secagg.average/wrap", {"unsupported": True}, "rejected_valid"),
+        ("secagg.recovery/altered-share", {"unsupported": True}, "rejected_valid"),
+    ],
+)
+def test_an_answer_of_another_kind_has_the_verdict_of_its_kind(id: str, given: Any, verdict: str) -> None:
+    hello: dict[str, Any] = reference.build().hello
+    parties = {"session.new": {"parties": ["basecagg.user", "secagg.user"]}}
+    left = {name: it for name, it in hello["operations"].items() if name != "field.add"}
+    right_one = narrow.adapter({**hello, "operations": {**left, **parties}})
+    kept = ("hello", *(SESSIONS if id.startswith("session.again") else ()))
+
+    def answer(request: Any) -> dict[str, Any]:
+        return right_one(request) if request.get("op") in kept else {"id": request["id"], **given}
+
+    _, [outcome] = run(DirectConnection(answer), Settings(cases=10, seed=1, pattern=id))
+    assert outcome.verdict == verdict
 
 
 def narrow_alarms(hello: dict[str, Any], settings: Settings) -> list[str]:

@@ -87,6 +87,11 @@ class Answer:
     blamed: Any = None
     """The parties that a rejection blames, as it names them; None if it names none."""
 
+    @property
+    def said(self) -> str:
+        """The answer that is no result, for a message: the code or the kind, and the words of the adapter."""
+        return (" " if self.code else ": ").join(part for part in (self.code or self.kind, self.message) if part)
+
     def as_json(self) -> dict[str, Any]:
         """Return the answer in the form that reports use."""
         if self.kind == "result":

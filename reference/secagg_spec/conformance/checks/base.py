@@ -241,19 +241,33 @@ class Caller:
 
         Outside the declared range ``unsupported`` passes too (ADP-06).
         """
+        if self.unless_refused(op, params, codes, why, rand) is not None:
+            expected = {"reject": sorted(codes)}
+            raise CheckFailed("accepted_invalid", f"{op} gave a result although {why}", expected, LAST)
+
+    def unless_refused(
+        self, op: str, params: Mapping[str, Any], codes: frozenset[str], why: str, rand: Mapping[str, Any] | None = None
+    ) -> Mapping[str, Any] | None:
+        """Send a request that may be refused; return the members of the result, or None after a right refusal."""
         answer = self.ask(op, params, rand)
         expected = {"reject": sorted(codes)}
+        if answer.kind == "result":
+            return answer.value
         if answer.kind == "reject":
             self.fits(op, answer, codes, why)
-            return
-        if answer.kind == "error":
+        elif answer.kind == "error":
             raise CheckFailed("error", f"{op} broke instead of refusing ({why}): {answer.message}", expected, LAST)
-        if answer.kind == "unsupported" and not self.caps.declares(op, params):
-            return
-        if answer.kind == "unsupported":
+        elif self.caps.declares(op, params):
             message = f"{op} called a case inside its range unsupported ({why})"
             raise CheckFailed("rejected_valid", message, expected, LAST)
-        raise CheckFailed("accepted_invalid", f"{op} gave a result although {why}", expected, LAST)
+        return None
+
+    def unsupported(self, op: str, params: Mapping[str, Any], why: str, rand: Mapping[str, Any] | None = None) -> None:
+        """Send a request that only the answer ``unsupported`` fits."""
+        answer = self.ask(op, params, rand)
+        if answer.kind != "unsupported":
+            verdict = "error" if answer.kind == "error" else "wrong_value"
+            raise CheckFailed(verdict, f"{why}; the answer was {answer.said}", {"unsupported": True}, LAST)
 
     def each_refused(
         self,

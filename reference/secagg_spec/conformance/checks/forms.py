@@ -245,7 +245,8 @@ def _demand_malformed(call: Caller, line: bytes, id: int | None, why: str) -> No
     if answer.kind == "error":
         raise CheckFailed("error", f"{said}: {answer.message}", {"reject": ["malformed"]})
     if answer.kind != "reject":
-        raise CheckFailed("accepted_invalid", said, {"reject": ["malformed"]})
+        verdict = "accepted_invalid" if answer.kind == "result" else "rejected_valid"
+        raise CheckFailed(verdict, said, {"reject": ["malformed"]})
     if answer.code != "malformed":
         raise CheckFailed("wrong_reason", f"{said} {answer.code}", {"reject": ["malformed"]})
 

@@ -158,9 +158,9 @@ def independent(draw: Any, call: Caller) -> None:
         for user in users:
             _open(call, f"h{user}", inputs.opening(user), inputs.rand(user))
         answers = {user: dict(call.result(STEP, {"handle": f"h{user}", **_first(inputs)})) for user in users}
-        again = [call.ask(STEP, {"handle": f"h{user}", **_first(inputs)}).kind for user in users]
-        if set(again) != {"reject"}:
-            raise CheckFailed("accepted_invalid", f"the step {inputs.table[0].phase} is taken twice in a session")
+        for user in users:
+            step = {"handle": f"h{user}", **_first(inputs)}
+            call.refused(STEP, step, reject.AGAIN, f"the step {inputs.table[0].phase} was taken before")
         for user in users:
             _free(call, f"h{user}")
         outboxes.append(answers[first])
@@ -251,10 +251,8 @@ def undeclared(draw: Any, call: Caller) -> None:
     protocol, _, role = draw(among(sorted(set(PARTIES) - set(call.caps.parties)))).partition(".")
     inputs = drawn_rounds.inputs(draw, protocol)
     party = _seat(Role(role), 0)
-    answer = call.ask(NEW, {"handle": "h", **inputs.opening(party)}, inputs.rand(party))
-    if answer.kind != "unsupported":
-        message = f"{protocol}.{role} is not declared; the answer was {answer.kind}"
-        raise CheckFailed("wrong_value", message, {"unsupported": True}, LAST)
+    params = {"handle": "h", **inputs.opening(party)}
+    call.unsupported(NEW, params, f"{protocol}.{role} is not declared", inputs.rand(party))
 
 
 @_of_sessions(f"{NEW}/randomness", "RND-04", examples=16)
@@ -307,10 +305,8 @@ def again_unsupported(draw: Any, call: Caller) -> None:
     handle, number = _handle(draw), draw(st.integers(inputs.round, 2**32 - 1))
     setup = {name: value for name, value in params["setup"].items() if name not in REMEMBERED}
     _open(call, handle, params, rand)
-    answer = call.ask(AGAIN, {"handle": handle, "round": str(number), "setup": setup}, rand)
-    if answer.kind != "unsupported":
-        message = f"{inputs.named(party)} has no common rounds; the answer was {answer.kind}"
-        raise CheckFailed("wrong_value", message, {"unsupported": True}, LAST)
+    later = {"handle": handle, "round": str(number), "setup": setup}
+    call.unsupported(AGAIN, later, f"{inputs.named(party)} has no common rounds", rand)
     _free(call, handle)
 
 

@@ -90,7 +90,7 @@ class Player:
         params = {"handle": handle, **inputs.opening(party)}
         answer = self.asked(Request("session.new", params, self.rand(inputs, party)), party, "session.new")
         if answer.kind != "result":
-            raise Difference(_verdict(answer), party, "session.new", f"not opened: {answer.code} {answer.message}")
+            raise Difference(_verdict(answer), party, "session.new", f"not opened: {answer.said}")
         return Remote(self, inputs, party, handle)
 
     def asked(self, request: Request, party: int, phase: str) -> Answer:
@@ -135,14 +135,14 @@ class Remote:
     def _told(self, request: Request, phase: str) -> Answer:
         answer = self.player.asked(request, self.party, phase)
         if answer.kind not in ("result", "reject"):
-            raise Difference(_verdict(answer), self.party, phase, f"{answer.kind}: {answer.message}")
+            raise Difference(_verdict(answer), self.party, phase, answer.said)
         return answer
 
     def free(self) -> None:
         """End the session."""
         answer = self.player.asked(Request("session.free", {"handle": self.handle}), self.party, "session.free")
         if answer.kind != "result":
-            raise Difference(_verdict(answer), self.party, "session.free", f"refused: {answer.code} {answer.message}")
+            raise Difference(_verdict(answer), self.party, "session.free", f"refused: {answer.said}")
         if answer.value:
             raise Difference("wrong_value", self.party, "session.free", f"the result is {answer.value}, must be empty")
 
