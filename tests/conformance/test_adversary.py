@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest.mock import DEFAULT, Mock
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -17,6 +18,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from secagg_spec import cli
 from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.cases import adversary_machines
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.checks import adversary as checks
@@ -227,6 +229,17 @@ def test_a_difference_is_named_by_act_party_step_message_and_element() -> None:
     assert (difference.spot.type, difference.spot.field, difference.spot.element) == ("AggregatedShare", "share", 0)
     said = "act 6 (all go on): user 0, step recover: message 0 (AggregatedShare), share[0]: got "
     assert str(caught.value).startswith(said)
+
+
+def test_a_party_that_does_not_start_again_must_have_done_so() -> None:
+    adapter = player()
+    asked = Mock(wraps=adapter.adapter.ask, side_effect=[DEFAULT, Answer("unsupported")])
+    with (
+        pytest.raises(Found, match="not opened: unsupported") as caught,
+        sessions_adversary.opened(INPUTS["secagg"], Player(Mock(ask=asked), adapter.caps), [0]) as engine,
+    ):
+        engine.do(["restart", 0, 10])
+    assert caught.value.wanted == {"result": {}}
 
 
 @pytest.mark.slow

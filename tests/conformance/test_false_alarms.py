@@ -336,12 +336,19 @@ def session_failure(id: str, op: str, how: str) -> Failure:
 
 
 @pytest.mark.requirement("CNF-58")
-@pytest.mark.parametrize("id", ["session.new/independent"])
+@pytest.mark.parametrize("id", ["adversary/secagg.server", "adversary/secagg.user", "session.new/independent"])
 @pytest.mark.parametrize(("how", "verdict"), [("error", "error"), ("unsupported", "rejected_valid")])
 def test_a_step_that_is_neither_taken_nor_refused_fails_under_its_own_name(id: str, how: str, verdict: str) -> None:
     found = session_failure(id, "session.step", how)
     assert isinstance(found.expected, dict)
     assert (found.verdict, "reject" in found.expected) == (verdict, True)
+
+
+@pytest.mark.requirement("ADP-15")
+@pytest.mark.parametrize("id", ["secagg.user/elsewhere", "adversary/secagg.user"])
+@pytest.mark.parametrize("how", ["a result", "both", "null", "line feed"])
+def test_a_result_of_another_form_is_neither_a_step_nor_its_refusal(id: str, how: str) -> None:
+    assert session_failure(id, "session.step", how).verdict == "protocol"
 
 
 @pytest.mark.requirement("ADP-29")
@@ -350,8 +357,18 @@ def test_a_user_whose_number_is_a_text_is_not_blamed() -> None:
     assert (found.verdict, "blamed is" in found.message) == ("wrong_value", True)
 
 
+@pytest.mark.requirement("CNF-73")
+@pytest.mark.parametrize("id", ["secagg.user/elsewhere", "session.new/secagg-mixed", "session.again/secagg"])
+def test_the_last_step_of_a_failed_session_is_the_one_that_failed(id: str) -> None:
+    found = session_failure(id, "session.step", "crash")
+    assert (found.verdict, found.at) == ("crash", (len(found.transcript) - 1, None))
+    assert found.transcript[-1].request.op == "session.step"
+
+
 @pytest.mark.requirement("CNF-58")
-@pytest.mark.parametrize(("id", "before"), [("session.new/secagg-mixed", "")])
+@pytest.mark.parametrize(
+    ("id", "before"), [("session.new/secagg-mixed", ""), ("adversary/secagg.server", "act 0 (the beginning): ")]
+)
 def test_a_session_that_is_not_offered_is_named_so(id: str, before: str) -> None:
     found = session_failure(id, "session.new", "nothing")
     assert found.message.startswith(before)

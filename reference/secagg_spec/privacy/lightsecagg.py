@@ -72,7 +72,7 @@ class UncheckedCode(MaskCode):
         Two users have the same point, or a point is not an element.
     """
 
-    def _check_points(self, points: Sequence[int]) -> UintArray:
+    def _check_points(self, points: Sequence[int]) -> Sequence[int]:
         if len(points) != self.N:
             raise LengthMismatch("points", tuple(points), f"N = {self.N} points")
         owners: dict[int, int] = {}
@@ -82,7 +82,7 @@ class UncheckedCode(MaskCode):
                 shared = f"{point} for users {owners[point]} and {user}"
                 raise ParameterError("points", shared, "given to one user only")
             owners[point] = user
-        return np.array(points, dtype=np.uint64)
+        return points
 
 
 @dataclass(frozen=True)

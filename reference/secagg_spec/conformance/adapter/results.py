@@ -19,7 +19,7 @@ def fault(operation: str, result: Mapping[str, Any], *, of_vector: bool = False)
     The result `of_vector` has the fitting codes in its refused entries, and whom to blame if a clause names them.
     """
     where, said = next(schemas.broken(result, _validator(operation, of_vector)), ((), ""))
-    inside = "".join(f"[{part!r}]" for part in where)
+    inside = "".join(f"[{part!r:.80}]" for part in where)
     return f"the result{inside}{'' if said.startswith('[') else ': '}{said}" if said else ""
 
 

@@ -20,12 +20,11 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.sessions import adversary_demands, adversary_paces, mixed
 from secagg_spec.conformance.sessions.adversary_letters import Letter, announcing, changed
 from secagg_spec.conformance.sessions.adversary_round import Round, Taken
 from secagg_spec.conformance.sessions.inputs import SessionInputs, called
-from secagg_spec.conformance.sessions.mixed import Difference, Player
+from secagg_spec.conformance.sessions.mixed import Difference, Player, Remote
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.errors import ParameterError, ProtocolError
@@ -33,6 +32,7 @@ from secagg_spec.protocols.codec import Message, encode
 from secagg_spec.protocols.steps import SERVER, Role, role_of
 
 Act: TypeAlias = Sequence[Any]
+_NOTHING: Mapping[str, Any] = MappingProxyType({"result": {}})
 
 
 class Found(Exception):
@@ -60,7 +60,7 @@ class Engine(Round):
     held: dict[int, list[Letter]] = field(default_factory=dict)
     archive: list[bytes] = field(default_factory=list)
     acts: list[Act] = field(default_factory=list)
-    wanted: Any = None
+    wanted: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
     @property
     def pace(self) -> adversary_paces.Pace:
@@ -110,11 +110,11 @@ class Engine(Round):
         right = None if self.twin is None else self.twin.log[len(self.log)]
         remote = self.remotes.get(party)
         if remote is not None and right is not None and not remote.exact:
-            event = self._believed(remote.step(phase, call.inbox), right, letters)
+            event = self._believed(remote, call, right, letters)
         else:
             event = self._shadowed(party, call, letters)
             if remote is not None:
-                self._compare(remote.step(phase, call.inbox), event)
+                self._compare(remote, call, event)
             elif right is not None:
                 adversary_demands.check_agreed(self, event, right)
         self.log.append(event)
@@ -133,31 +133,33 @@ class Engine(Round):
         sent = tuple(bytes.fromhex(text) for text in entry["outbox"])
         return replace(event, sent=sent, aggregate=entry.get("aggregate"))
 
-    def _compare(self, answer: Answer, event: Taken) -> None:
-        """Compare an adapter's answer with the shadow's step."""
+    def _compare(self, remote: Remote, call: Call, event: Taken) -> None:
+        """Let a party of the adapter take the shadow's step, and compare the answer."""
         if event.error is not None:
-            self._refused(answer, event, adversary_demands.fitting(self, event))
+            self._refused(remote, call, event, adversary_demands.fitting(self, event))
             return
         sent = {"outbox": [data.hex() for data in event.sent]}
         self.wanted = {"result": sent if event.aggregate is None else {**sent, "aggregate": event.aggregate}}
+        answer = remote.step(call.phase, call.inbox)
         mixed.compare(answer, event.party, event.phase, [parse(data) for data in event.sent], event.aggregate)
 
-    def _believed(self, answer: Answer, right: Taken, letters: Sequence[Letter]) -> Taken:
+    def _believed(self, remote: Remote, call: Call, right: Taken, letters: Sequence[Letter]) -> Taken:
         """If a party draws its own values, return its step after checking that it is taken or refused as required."""
-        event = replace(right, letters=tuple(letters), sent=(), aggregate=answer.value.get("aggregate"))
+        event = replace(right, letters=tuple(letters), sent=(), aggregate=None)
         if right.error is not None:
             assert self.twin is not None
-            self._refused(answer, event, adversary_demands.fitting(self.twin, right))
+            self._refused(remote, call, event, adversary_demands.fitting(self.twin, right))
             return event
         self.wanted = {"result": {"outbox": f"{len(right.sent)} messages"}}
+        answer = remote.step(call.phase, call.inbox)
         sent = sorted(mixed.taken(answer, event.party, event.phase), key=adversary_demands.place)
         adversary_demands.check_shape(event, sent, [parse(data) for data in right.sent])
-        return replace(event, sent=tuple(encode(message) for message in sent))
+        return replace(event, sent=tuple(encode(message) for message in sent), aggregate=answer.value.get("aggregate"))
 
-    def _refused(self, answer: Answer, event: Taken, codes: frozenset[str]) -> None:
-        """Judge an adapter's answer to a step that must be refused."""
+    def _refused(self, remote: Remote, call: Call, event: Taken, codes: frozenset[str]) -> None:
+        """Ask an adapter for a step that must be refused, and judge the answer."""
         self.wanted = {"reject": sorted(codes)}
-        adversary_demands.check_refused(answer, event, codes)
+        adversary_demands.check_refused(remote.step(call.phase, call.inbox), event, codes)
 
     def _send(self, data: bytes) -> None:
         """Put a message into the mail; if it arrives twice, the copy is lost with the step that refuses it."""
@@ -176,7 +178,7 @@ class Engine(Round):
         self.parties[party] = self.inputs.open(party)
         if party in self.remotes:
             assert self.player is not None
-            before = self.remotes[party]
+            before, self.wanted = self.remotes[party], _NOTHING
             self.remotes[party] = self.player.open(self.inputs, party, _handle(party, self.lives[party]))
             before.free()
 
@@ -211,15 +213,17 @@ def opened(inputs: SessionInputs, player: Player | None = None, played: Sequence
     engine.player = player
     if player is not None and not all(player.exact(inputs, party) for party in played):
         engine.twin = _before(inputs)
+    at = "begin"
     try:
         for party in played:
             assert player is not None
             engine.remotes[party] = player.open(inputs, party, _handle(party, 0))
+        at = "end"
         yield engine
         for party in list(engine.remotes):
             engine.remotes[party].free()
     except Difference as failure:
-        raise Found(len(engine.acts), ["end"], failure, {"result": {}}) from failure
+        raise Found(len(engine.acts), [at], failure, _NOTHING) from failure
 
 
 def _before(inputs: SessionInputs) -> Engine:
@@ -324,6 +328,7 @@ _SAID: Mapping[str, str] = MappingProxyType(
         "recall": "{0} is sent message {1} of this round",
         "foreign": "{0} is sent message {1} of another round",
         "restart": "{0} is ended and started again in round {1}",
+        "begin": "the beginning",
         "end": "the end",
     }
 )

@@ -9,17 +9,17 @@ on; the other parties must accept them, and the sum must be correct.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Protocol
 
-from secagg_spec.conformance.adapter import generators
+from secagg_spec.conformance.adapter import generators, results
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.codes import reject_code
 from secagg_spec.conformance.adapter.plain import differing
 from secagg_spec.conformance.adapter.wire import AdapterBroken, Answer, Request, octets, pack
-from secagg_spec.conformance.sdk.secagg_adapter import PARTIES, RESULTS
+from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
 from secagg_spec.conformance.sessions.inputs import NOBODY, Dropouts, SessionInputs, called
 from secagg_spec.conformance.targets.reference.messages import named, parse
 from secagg_spec.crypto import prg
@@ -123,9 +123,12 @@ class Remote:
         return self.player.exact(self.inputs, self.party)
 
     def step(self, phase: str, inbox: Sequence[bytes]) -> Answer:
-        """Let the party take a step; the answer is a result or a rejection."""
+        """Let the party take a step; the answer is a result in the form of the text (ADP-15), or a rejection."""
         params = {"handle": self.handle, "phase": phase, "inbox": [data.hex() for data in inbox]}
-        return self._told(Request("session.step", params), phase)
+        answer = self._told(Request("session.step", params), phase)
+        if answer.kind == "result" and (wrong := _fault(answer.value)):
+            raise Difference("protocol", self.party, phase, wrong)
+        return answer
 
     def again(self, inputs: SessionInputs) -> Answer:
         """Ask the party to continue with the inputs of another round; the answer is a result or a rejection."""
@@ -149,18 +152,25 @@ class Remote:
 
 @contextmanager
 def opened(player: Player, inputs: SessionInputs, party: int) -> Iterator[Remote]:
-    """Open a session for a party, and free it at the end; after a failure, free it if this is still possible."""
+    """Open a session for a party, and free it at the end; a failure leaves it open, so that its step is the last."""
     remote = player.open(inputs, party)
     try:
         yield remote
     except TooFewSurvivors:
         remote.free()
         raise
-    except Exception:
-        with suppress(Exception):
-            remote.free()
-        raise
     remote.free()
+
+
+def _fault(result: Mapping[str, Any]) -> str:
+    """Return what is wrong with the form of a step's result, or an empty string."""
+    outbox = result.get("outbox")
+    try:
+        for text in outbox if isinstance(outbox, list) else ():
+            octets(text)
+    except ValueError as error:
+        return f"a message of the outbox is not bytes: {error}"
+    return results.fault("session.step", result)
 
 
 def _verdict(answer: Answer) -> str:
@@ -203,17 +213,8 @@ def taken(answer: Answer, party: int, phase: str) -> list[Any]:
     if answer.kind == "reject":
         what = f"the step is right, and was refused as {answer.code}: {answer.message}"
         raise Difference("rejected_valid", party, phase, what)
-    outbox = answer.value.get("outbox")
-    if not isinstance(outbox, list):
-        raise Difference("protocol", party, phase, "the result has no outbox, a list of messages")
-    if unknown := sorted(set(answer.value) - set(RESULTS["session.step"])):
-        raise Difference("protocol", party, phase, f"the result has the unknown member {unknown[0][:80]!r}")
     try:
-        messages = [octets(text) for text in outbox]
-    except ValueError as error:
-        raise Difference("protocol", party, phase, f"a message of the outbox is not bytes: {error}") from None
-    try:
-        return [parse(data) for data in messages]
+        return [parse(bytes.fromhex(text)) for text in answer.value["outbox"]]
     except (ValueError, ProtocolError) as error:
         raise Difference("wrong_value", party, phase, f"it sends something that is no message: {error}") from None
 
