@@ -1,13 +1,13 @@
-"""The form of a result, of an answer or in a vector, as the JSON Schema in spec/operations.json has it."""
+"""Whether a result, of an answer or in a vector, has the form of its operation (spec/adapter.md, sections 3 and 4)."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from secagg_spec import resources, schemas
+from secagg_spec import schemas
+from secagg_spec.conformance.adapter import forms
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -25,19 +25,14 @@ def fault(operation: str, result: Mapping[str, Any], *, of_vector: bool = False)
 
 @cache
 def _validator(operation: str, of_vector: bool) -> Draft202012Validator:
-    strict, definitions = _strict()
+    from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 - most commands judge no result
+
+    # 1.0 is no integer (ADP-12)
+    integers = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
+    definitions = dict(forms.FORMS)
     if of_vector:
         code, blamed = (definitions["reject"]["properties"][name] for name in ("code", "blamed"))
         demanded = {"reject": {"type": "array", "minItems": 1, "items": code}, "blamed": blamed}
-        definitions = {**definitions, "refused": {**definitions["refused"], "properties": demanded}}
-    return strict({"$defs": definitions, "$ref": f"#/$defs/{operation}.result"})
-
-
-@cache
-def _strict() -> tuple[type[Draft202012Validator], Mapping[str, Any]]:
-    """Return a validator by which 1.0 is no integer (ADP-12), and the definitions of all operations."""
-    from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 - most commands judge no result
-
-    integers = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
-    content = json.loads((resources.root("spec") / "operations.json").read_text(encoding="utf-8"))
-    return validators.extend(Draft202012Validator, type_checker=integers), content["$defs"]
+        definitions["refused"] = {**definitions["refused"], "properties": demanded}
+    strict: type[Draft202012Validator] = validators.extend(Draft202012Validator, type_checker=integers)
+    return strict({"$defs": definitions, **forms.result(operation)})

@@ -9,121 +9,33 @@ Source: spec/adapter.md, sections 3 to 5.
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from secagg_spec import resources
-from secagg_spec.conformance.adapter import declared
+from secagg_spec.conformance.adapter import declared, forms
 from secagg_spec.conformance.adapter.capabilities import ranged, rawable
-from secagg_spec.conformance.adapter.codes import ALL_CODES
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.sdk.secagg_adapter import (
     DRAWING,
-    EPOCH_EVENTS,
-    EVENTS,
     NUMBERS,
     OPERATIONS,
     PARTIES,
     PROTOCOL,
     REMEMBERED,
-    RESULTS,
-    WIDE,
     WITHOUT_ROUNDS,
     form,
-    members,
 )
 
 FILE = "operations.json"
-Schema = dict[str, Any]
-
-
-def _hex(digits: int) -> Schema:
-    return {"type": "string", "pattern": f"^([0-9a-f]{{{digits}}})*$"}
-
-
-def _ref(name: str) -> Schema:
-    return {"$ref": f"#/$defs/{name}"}
-
-
-def _schema(type: str) -> Schema:
-    """Return the schema of a type of the text (section 3)."""
-    if type.endswith("?"):
-        return {"oneOf": [_schema(type[:-1]), {"type": "null"}]}
-    if type[0] == "[":
-        return {"type": "array", "items": _schema(type[1:-1])}
-    if type[0] == "(":
-        parts = [_schema(part) for _, part in members(type)]
-        return {"type": "array", "prefixItems": parts, "items": False, "minItems": len(parts)}
-    return _object(**{name: _schema(part) for name, part in members(type)}) if type[0] == "{" else _ref(type)
-
-
-def _object(**members: Schema) -> Schema:
-    return {"type": "object", "properties": members, "required": list(members), "additionalProperties": False}
-
-
-def _one_event(events: Mapping[str, tuple[str, ...]]) -> Schema:
-    types = {"user": "integer", "users": "[integer]", "stamp": "decimal", "keyed": "flag"}
-    members = {name: {member: _schema(types[member]) for member in given} for name, given in events.items()}
-    return {"oneOf": [_object(event={"const": name}, **given) for name, given in members.items()]}
-
-
-FORMS: Mapping[str, Schema] = {
-    "json": {},
-    "object": {"type": "object"},
-    "step": _schema("{phase:text,inbox:[bytes]}"),
-    "channel": {"oneOf": [{"const": "plain"}, _schema("{private:bytes,roster:[bytes]}")]},
-    "flag": {"type": "boolean"},
-    "text": {"type": "string"},
-    "integer": {"type": "integer", "description": "written without a fraction and without an exponent"},
-    "decimal": {"type": "string", "pattern": "^-?(0|[1-9][0-9]*)$"},
-    "bytes": _hex(2),
-    "seed": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
-    "vector": _hex(8),
-    "words": _hex(8),
-    "binary64": _hex(16),
-    "formatted": _hex(8),
-    "party": {"oneOf": [_ref("integer"), {"enum": ["server", "authority"]}]},
-    "event": _one_event({name: ("users",) if name == "recover" else ("user",) for name in EVENTS}),
-    "visit": _one_event(EPOCH_EVENTS),
-    "alteration": {
-        "oneOf": [
-            {"type": "null"},
-            *map(_schema, ("{byte:integer,mask:integer}", "{sender:integer}", "{receiver:integer}")),
-        ]
-    },
-    "reject": {
-        "type": "object",
-        "properties": {"code": {"enum": sorted(ALL_CODES)}, "message": _ref("text"), "blamed": _schema("[party]")},
-        "required": ["code"],
-    },
-    "outbox": {
-        "type": "object",
-        "properties": {"outbox": _schema("[bytes]"), "aggregate": _ref("vector")},
-        "required": ["outbox"],
-        "additionalProperties": False,
-    },
-    "refused": _schema("{reject:reject}"),
-    "entry": {"oneOf": [_ref("outbox"), _ref("refused")]},
-    "released": {"oneOf": [_schema("{seeds:[integer],keys:[integer]}"), _ref("refused")]},
-    "answered": {"oneOf": [_object(), _ref("refused")]},
-    "buffer": _schema("{users:[integer],stamps:words,round:decimal,weights:words,sum:vector}"),
-    "epoch": _schema("{positions:[integer],users:[integer],round:decimal,weights:words,sum:vector?}"),
-    "recoverable": _schema("{user:integer,round:integer,combination:[(integer,(decimal,decimal))]}"),
-}
-"""Each simple type of a member (section 3), in the words of JSON Schema; a formatted number has 8 or 16 digits."""
+Schema = forms.Schema
 
 
 def _members(operation: str, names: tuple[str, ...]) -> Schema:
-    return _object(**{name: _schema(_written(operation, form(operation, name))) for name in names})
-
-
-def _written(operation: str, type: str) -> str:
-    """Return a type; where moduli may be above 2**32, the bytes of each element of a vector are the modulus's."""
-    return type.replace("vector", "bytes") if operation.startswith(WIDE) else type
+    return forms.object_of(**{name: forms.schema(forms.written_as(operation, form(operation, name))) for name in names})
 
 
 def _rand(operation: str, names: tuple[str, ...]) -> Schema:
     """Return what ``rand`` may be: the sampled values, or a seed; it is left out in the grade ``none``."""
-    return {"oneOf": [_members(operation, names), _object(seed=_ref("seed"))]}
+    return {"oneOf": [_members(operation, names), forms.object_of(seed=forms.ref("seed"))]}
 
 
 def _parties(member: str) -> Iterator[Schema]:
@@ -143,32 +55,27 @@ def _parties(member: str) -> Iterator[Schema]:
 
 def _request(operation: str) -> Schema:
     params, drawn = OPERATIONS[operation]
-    found = _object(id={"type": "integer"}, op={"const": operation}, params=_members(operation, params))
+    found = forms.object_of(id={"type": "integer"}, op={"const": operation}, params=_members(operation, params))
     if operation in ("session.new", "session.again"):
         found["properties"]["rand"] = {"type": "object"}
         found["anyOf"] = list(_parties(operation.partition(".")[2]))
     elif operation in DRAWING:
-        found["properties"]["rand"] = _rand(operation, drawn) if drawn else _object(seed=_ref("seed"))
+        found["properties"]["rand"] = _rand(operation, drawn) if drawn else forms.object_of(seed=forms.ref("seed"))
     if rawable(operation):
         found["properties"]["raw"] = {"const": True}
     return found
 
 
-def _result(operation: str) -> Schema:
-    if operation == "session.step":
-        return _ref("outbox")
-    found = _object(**{name: _schema(_written(operation, type)) for name, type in RESULTS[operation].items()})
-    raw = {name: _schema(type.replace("vector", "[decimal]")) for name, type in rawable(operation).items()}
-    if raw:
-        found["properties"]["raw"] = {"type": "object", "properties": raw, "additionalProperties": False}
-    return found
-
-
 def _answer() -> Schema:
     """Return what an answer may be (section 1), of any operation."""
-    error, id = _object(message=_ref("text")), {"type": ["integer", "null"]}
-    kinds = {"result": {"type": "object"}, "reject": _ref("reject"), "error": error, "unsupported": {"const": True}}
-    return {"oneOf": [_object(id=id, **{kind: schema}) for kind, schema in kinds.items()]}
+    error, id = forms.object_of(message=forms.ref("text")), {"type": ["integer", "null"]}
+    kinds = {
+        "result": {"type": "object"},
+        "reject": forms.ref("reject"),
+        "error": error,
+        "unsupported": {"const": True},
+    }
+    return {"oneOf": [forms.object_of(id=id, **{kind: schema}) for kind, schema in kinds.items()]}
 
 
 def _described() -> Mapping[str, Mapping[str, str]]:
@@ -209,7 +116,7 @@ def document() -> Schema:
     """
     words = _described()
     requests = {f"{name}.request": _request(name) for name in OPERATIONS}
-    results = {f"{name}.result": _result(name) for name in OPERATIONS}
+    results = {f"{name}.result": forms.result(name) for name in OPERATIONS}
     about = {
         name: {"ranged": [*ranged(name)], "raw": [*rawable(name)], "says": {**words[name]}, "clauses": _clauses(name)}
         for name in OPERATIONS
@@ -220,8 +127,8 @@ def document() -> Schema:
         "description": "Describes one request; the definitions also describe answers and results. The grade of "
         "randomness decides which form of rand comes, if any. Written by secagg-spec text --regenerate.",
         "version": list(PROTOCOL),
-        "oneOf": [_ref(name) for name in requests],
-        "$defs": {**FORMS, "answer": _answer(), **requests, **results},
+        "oneOf": [forms.ref(name) for name in requests],
+        "$defs": {**forms.FORMS, "answer": _answer(), **requests, **results},
         "operations": about,
         "refusals": _codes(),
     }
