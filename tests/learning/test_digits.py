@@ -51,6 +51,8 @@ def test_a_label_that_is_no_digit_is_named(label: int, tmp_path: Path) -> None:
         (idx(IMAGES[:, :2]), idx(np.array([7, 2], dtype=np.uint8))),
         (b"", idx(np.array([7, 2], dtype=np.uint8))),
         (b"\0\0\x0d\x03" + idx(IMAGES)[4:], idx(np.array([7, 2], dtype=np.uint8))),
+        (idx(IMAGES[:0])[:8] + b"\xff" * 8, idx(np.empty(0, dtype=np.uint8))),
+        (idx(IMAGES[:0]), idx(np.empty(0, dtype=np.uint8))),
     ],
 )
 def test_other_files_are_refused(images: bytes, labels: bytes, tmp_path: Path) -> None:
@@ -66,6 +68,15 @@ def test_files_that_are_missing_or_no_gzip_are_refused(tmp_path: Path) -> None:
     (where / "mnist" / "train-images-idx3-ubyte.gz").write_bytes(b"no gzip")
     with pytest.raises(ParameterError, match="a gzip file that can be read"):
         digits.mnist(where)
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_a_head_that_was_cut_is_refused(axes: int) -> None:
+    head = bytes((0, 0, 8, axes)) + (5).to_bytes(4, "big") * (axes - 1)
+    for more in range(4):
+        with pytest.raises(ParameterError, match=rf"an IDX file of bytes with {axes} axes"):
+            digits.bytes_of_idx(gzip.compress(head + bytes(more)), axes, "cut")
+    assert digits.bytes_of_idx(gzip.compress(head + bytes(4)), axes, "whole").size == 0
 
 
 @pytest.mark.parametrize(

@@ -94,8 +94,8 @@ def mnist(folder: Path) -> Digits:
         A label is no digit.
     """
     images, labels = (_read(folder / name, axes) for name, axes in ((_IMAGES, 3), (_LABELS, 1)))
-    if len(images) != len(labels) or images.shape[1] != images.shape[2]:
-        raise ParameterError("data", str(folder), "a folder with square images and as many labels")
+    if not images.size or len(images) != len(labels) or images.shape[1] != images.shape[2]:
+        raise ParameterError("data", str(folder), "a folder with square images, one at least, and as many labels")
     found = labels.astype(np.int64)
     check_labels("training labels", found, CLASSES)
     return Digits("MNIST", images, 255.0, found)
@@ -133,7 +133,8 @@ def bytes_of_idx(packed: bytes, axes: int, path: Path | str) -> NDArray[np.uint8
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
             head = file.read(4 + 4 * axes)
             shape = tuple(int.from_bytes(head[at : at + 4], "big") for at in range(4, len(head), 4))
-            if head[:4] != bytes((0, 0, 8, axes)) or len(shape) != axes or math.prod(shape) > _MOST:
+            long = math.prod(length for length in shape if length)  # numpy bounds this, also where a length is 0
+            if head[:4] != bytes((0, 0, 8, axes)) or len(head) != 4 + 4 * axes or long > _MOST:
                 raise ParameterError("data", str(path), what)
             data = file.read(math.prod(shape) + 1)
     except (OSError, EOFError, zlib.error) as error:
