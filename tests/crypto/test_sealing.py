@@ -182,6 +182,19 @@ def test_the_keys_of_an_attempt_follow_the_parameters() -> None:
     assert ROSTER.hash == keys.hash_keys({user: (key,) for user, key in enumerate(ROSTER.keys)})
 
 
+@pytest.mark.requirement("KEY-03", "ERR-02")
+@pytest.mark.parametrize(
+    "listed",
+    [{0: b"k" * 32}, {0: [b"x"]}, {"0": [b"k" * 32]}, {"a": [], 1: []}, {-1: []}, {0: None}, [[b"k" * 32]], {0: ["k"]}],
+)
+def test_what_is_no_key_has_no_hash(listed: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^(len\()?keys"):
+        keys.hash_keys(listed)
+    for hashed in (b"x", "x" * 32):
+        with pytest.raises(ParameterError, match=r"^(len\()?keys"):
+            keys.hash_parameters({"q": 7}, hashed)  # type: ignore[arg-type]
+
+
 def _fields(values: list[bytes]) -> bytes:
     return b"".join(len(value).to_bytes(4, "little") + value for value in values)
 

@@ -132,8 +132,12 @@ def hash_parameters(numbers: Mapping[str, int] | Sequence[tuple[str, int]], keys
     Raises
     ------
     ParameterError
-        A name is no text in ASCII, or a value is negative, or has more than 2^13 bits.
+        A name is no text in ASCII, or a value is negative, or has more than 2^13 bits; or `keys` is no bytes.
+    LengthMismatch
+        `keys` is not 32 bytes long.
     """
+    if keys is not None:
+        check_key("keys", keys)
     pairs = [*numbers.items()] if isinstance(numbers, Mapping) else validate.sequence("numbers", numbers, "pairs")
     for pair in pairs:
         if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[0], str):
@@ -151,9 +155,18 @@ def hash_keys(keys: Mapping[int, Sequence[bytes]]) -> bytes:
     ----------
     keys : mapping from user to sequence of bytes
         Each user's public keys for this attempt, 32 bytes each, in the order of the protocol's page.
+
+    Raises
+    ------
+    ParameterError
+        The argument is no mapping from users in ``[0, 2**32 - 2]`` to sequences of bytes.
+    LengthMismatch
+        A key is not 32 bytes long (KEY-03).
     """
     listed: list[bytes | str | int] = []
-    for user in sorted(keys):
+    for user in sorted(validate.users("keys", [*validate.mapping("keys", keys)], validate.MAX_COUNT)):
+        for key in validate.sequence(f"keys[{user}]", keys[user], "public keys"):
+            check_key(f"keys[{user}]", key)
         listed += [user, *keys[user]]
     return sha256(fields(*listed))
 
