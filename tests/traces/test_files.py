@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -176,6 +177,31 @@ def test_a_recorder_writes_whole_lines_at_once(tmp_path: Path) -> None:
     assert found[0] == head
     sent = [Sent(2, "share", 3, True, b"\x01\xff"), Sent(3, "upload", 2, False, b"\x02")]
     assert found[1:] == [*sent, Closed(4, "share", (1, 4))]
+
+
+@pytest.mark.requirement("TRC-01", "ERR-02")
+def test_a_recorder_takes_integers_of_numpy_and_refuses_what_no_reader_takes(tmp_path: Path) -> None:
+    recorder, other = Recorder(tmp_path / "trace"), Recorder(tmp_path / "other")
+    given = {name: int(value) for name, value in HEAD["numbers"].items()}
+    for numbers, to, user in (({k: np.int64(n) for k, n in given.items()}, recorder, np.uint32(1)), (given, other, 1)):
+        to.begin(Head.of("secagg", numbers, HEAD["setup"], bytes(16), 0))
+        to.came("share_keys", user, b"a")  # type: ignore[arg-type]
+        to.went("share_keys", user, b"a")  # type: ignore[arg-type]
+        to.closed("share_keys", np.array([2, user]))
+    for wrong in (-1, 1.0, "1", 2**32):
+        for call in (recorder.came, recorder.went):
+            with pytest.raises(ParameterError, match="user = "):
+                call("share_keys", wrong, b"")  # type: ignore[arg-type]
+        with pytest.raises(ParameterError, match="missing = "):
+            recorder.closed("share_keys", [wrong])  # type: ignore[list-item]
+    with pytest.raises(ParameterError, match="phase = "):
+        recorder.came(None, 1, b"")  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="phase = "):
+        recorder.closed(None)  # type: ignore[arg-type]
+    recorder.close()
+    other.close()
+    assert (tmp_path / "trace").read_bytes() == (tmp_path / "other").read_bytes()
+    assert len(list(files.read(tmp_path / "trace", rounds.PROTOCOLS))) == 4
 
 
 @pytest.mark.requirement("TRC-04")

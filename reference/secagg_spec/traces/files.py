@@ -72,6 +72,7 @@ class Head:
 
 def _plain(value: Any, form: str) -> Any:
     """Return a member as the adapter protocol has it."""
+    value = validate.plain(value)
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -229,7 +230,8 @@ class Recorder:
     OSError
         The file cannot be written, or is no regular one.
     ParameterError
-        The path is none; or the file is there, and does not begin as a trace: it is left as it is.
+        The path is none; or the file is there, and does not begin as a trace: it is left as it is. Of the methods: a
+        phase is no text, or users are no numbers in [0, 2^32 - 2], each once; nothing is written.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -246,19 +248,24 @@ class Recorder:
 
     def came(self, phase: str, user: int, message: bytes) -> None:
         """Write a message that came from a user."""
-        self._write({"phase": phase, "from": user, "message": message.hex()})
+        self._sent(phase, "from", user, message)
 
     def went(self, phase: str, user: int, message: bytes) -> None:
         """Write a message that goes to a user."""
-        self._write({"phase": phase, "to": user, "message": message.hex()})
+        self._sent(phase, "to", user, message)
 
     def closed(self, phase: str, missing: Collection[int] = ()) -> None:
         """Write that a phase is over, and which users gave no answer in it."""
-        self._write({"phase": phase, "closed": sorted(missing)})
+        users = validate.users("missing", [*validate.collection("missing", missing, "users")], validate.MAX_COUNT)
+        self._write({"phase": validate.instance("phase", phase, str), "closed": sorted(users)})
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+    def _sent(self, phase: str, end: str, user: int, message: bytes) -> None:
+        number = validate.integer("user", user, 0, validate.MAX_COUNT - 1)
+        self._write({"phase": validate.instance("phase", phase, str), end: number, "message": message.hex()})
 
     def _write(self, entry: Mapping[str, Any]) -> None:
         self._file.write(json.dumps(entry, separators=(",", ":")).encode("ascii") + b"\n")
