@@ -48,6 +48,9 @@ def test_any_shares_decode(q: int, data: Any) -> None:
     shares = code.encode(mask, wide.objects(data.draw(st.lists(element, min_size=2, max_size=2))).reshape(1, 2))
     users = data.draw(st.permutations(range(5)))[:3]
     assert code.decode(users, shares[users], 3).tolist() == mask.tolist()
+    same = MaskCode(code.field, 5, 3, 1, [np.int64(1), np.uint8(2), 3, 4, 5])  # type: ignore[list-item]
+    assert same.points.tolist() == code.points.tolist()
+    assert (same.decode(users, shares[users], 3) == mask).all()
 
 
 @pytest.mark.requirement("QNT-02", "QNT-03", "QNT-05", "QNT-07")

@@ -63,12 +63,12 @@ class MaskCode:
         validate.sequence("points", points, "elements")
         if len(points) != self.N:
             raise LengthMismatch("points", points, f"N = {self.N} points")
+        points = [validate.integer("points", point, 1, self.field.modulus - 1) for point in points]
         seen: set[int] = set()
         for point in points:
-            validate.integer("points", point, 1, self.field.modulus - 1)
             if point in seen:
                 raise ParameterError("points", point, "given to one user only")
-            seen.add(int(point))
+            seen.add(point)
         return points
 
     def share_length(self, d: int) -> int:
