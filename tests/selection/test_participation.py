@@ -254,7 +254,19 @@ def test_sets_are_refused_exactly_when_a_user_is_there_twice_or_not_on_the_roste
         ("round,segment,users\n0,x,1\n", "line 2, segment = 'x': must be a whole number"),
         ('round,users\n0,"1 2\n', "line 2 = unexpected end of data: must be comma-separated values"),
         ('round,users\n0,"1"2\n', "line 2 = ',' expected after '\"': must be comma-separated values"),
-        ("round,users\n0,7 07\n", "log.csv, user = '07': must be one way to write a user; '7' is the same number"),
+        (
+            "round,users\n0,7\n1,07\n",
+            "log.csv, line 3, user = '07': must be one way to write a user; '7' is the same number",
+        ),
+        (
+            "round,user\n0,\u00a0a\n1,a\n",
+            r"log.csv, line 2, user = '\xa0a': must be a user, whose name may have spaces, ",
+        ),
+        (
+            "round,user\n0,a b\n1,\x1c\n",
+            r"log.csv, line 3, user = '\x1c': must be a user, whose name may have spaces, ",
+        ),
+        ("round,users\n0,a b\tc d\n", r"log.csv, line 2, users = 'b\tc': must be users with spaces between them, and"),
         (f"round,segment,users\n0,{10**17},1\n{10**17},0,1\n", "missing rounds = 1 to 99999999999999999: must be none"),
         (f"round,segment,users\n0,{10**17},1\n0,0,1\n", f"segment = {10**17}: must be below 65536"),
         ("round,segment,users\n0,65536,1\n0,0,1\n", "segment = 65536: must be below 65536"),
@@ -267,6 +279,11 @@ def test_what_is_no_table_is_refused_in_one_line(tmp_path: Path, text: str, said
         logs.read(table(tmp_path, text))
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("before", ["", " " * 70, "\n \r\n" * 40, "\ufeff\n\t"])
+def test_a_file_that_begins_with_a_brace_is_json(tmp_path: Path, before: str) -> None:
+    assert logs.read(table(tmp_path, before + '{"users": 1, "rounds": [[0]]}')).roster.count == 1
 
 
 def test_what_is_not_utf_8_is_named_by_its_line(tmp_path: Path) -> None:
@@ -319,6 +336,11 @@ def test_what_is_not_utf_8_is_named_by_its_line(tmp_path: Path) -> None:
         ),
         ('{"users": 3, "segments": 2, "rounds": [[0]]}', "rounds[0] = [0]: must be a list of 2 segments, each a list"),
         ('{"users": 3, "segments": 2, "rounds": [[[[0]]]]}', "rounds[0] = [[[0]]]: must be a list of 2 segments"),
+        (
+            '{"users": 3, "segments": 1, "rounds": [[[0, 1]]]}',
+            "participation.schema.json: a list of segments, each a list of cells, each a list of users",
+        ),
+        ('{"users": 3, "segments": 1, "rounds": [[[[0, 0]]]]}', "schema.json: [0][0] names something twice"),
         ('{"users": 3, "segments": 1, "rounds": [[[[0], [0]]]]}', "rounds[0][0][1], user = '0': must be named once in"),
         (
             '{"users": 3, "rounds": [], "rounds": []}',

@@ -27,7 +27,7 @@ FORMS = (("round", "users"), ("round", "user"), ("round", "segment", "users"))
 _FORMS_SAID = ", ".join(f"'{','.join(form)}'" for form in FORMS)
 _LARGEST_FIELD = 2**31 - 1
 _ROUND = f"a whole number, as 0 or 17, of at most {WHOLE_DIGITS} digits"
-_ODD_SPACE = re.compile(r"\S*[^\S ]\S*")
+_ODD_SPACE = re.compile(r"[^\S ]")
 CUT = "a whole line: the file ends in the middle of this one; if only its line feed is missing, add it"
 """What an error says that a line without its end has to be."""
 Document: TypeAlias = Any
@@ -102,7 +102,8 @@ def _not_text(path: Path) -> ParameterError:
 
 def _begins_with_brace(path: Path) -> bool:
     with system.regular(path).open("rb") as file:
-        return file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"{", b"["))
+        begun = (found for line in file if (found := line.removeprefix(codecs.BOM_UTF8).lstrip()))
+        return next(begun, b"").startswith((b"{", b"["))
 
 
 class _Seats:
@@ -112,6 +113,7 @@ class _Seats:
         self.given = roster
         self.spot = spot
         self.known: dict[str, int] = {}
+        self.first: list[Spot] = []
 
     def numbers(self, names: Sequence[str], at: Spot) -> list[int]:
         """Return the numbers of the users of a line."""
@@ -124,6 +126,7 @@ class _Seats:
     def _new(self, name: str, at: Spot) -> int:
         if self.given is None:
             found = len(self.known)
+            self.first.append(at)
         else:
             try:
                 found = self.given.number(name)
@@ -148,7 +151,7 @@ class _Seats:
         for name, number in numbers.items():
             if held.setdefault(number, name) != name:
                 allowed = f"one way to write a user; {held[number]!r} is the same number"
-                raise ParameterError(f"{self.spot}, user", name, allowed)
+                raise ParameterError(f"{_spot(self.spot, self.first[self.known[name]])}, user", name, allowed)
         return [held[number] for number in sorted(held, key=lambda number: number or 0)]
 
 
@@ -254,9 +257,10 @@ def _take(table: Table, seats: _Seats, form: tuple[str, ...], at: int, fields: l
         raise ParameterError(
             f"{_spot(seats.spot, at)}, fields", Words(str(len(fields))), f"{len(form)}: {','.join(form)}{hint}"
         )
-    if form[-1] == "users" and (odd := _ODD_SPACE.search(fields[-1])):
-        allowed = "users with spaces between them, and no other white space"
-        raise ParameterError(f"{_spot(seats.spot, at)}, users", odd.group(), allowed)
+    if _ODD_SPACE.search(fields[-1]):
+        odd = next(word for word in fields[-1].split(" ") if _ODD_SPACE.search(word))
+        allowed = "users with spaces between them" if form[-1] == "users" else "a user, whose name may have spaces"
+        raise ParameterError(f"{_spot(seats.spot, at)}, {form[-1]}", odd, f"{allowed}, and no other white space")
     names = fields[-1].split() if form[-1] == "users" else [fields[-1].strip()] if fields[-1].strip() else []
     number = _whole(seats.spot, at, "round", fields[0])
     segment = _whole(seats.spot, at, "segment", fields[1]) if len(form) == 3 else 0
@@ -287,7 +291,7 @@ def _schema() -> Mapping[str, Any]:
 def _from_json(path: Path, roster: Roster | None) -> Log:
     document = _document(path)
     for where, fault in schemas.faults(_abbreviated(document), _schema()):
-        allowed = f"as in participation.schema.json: {fault}"
+        allowed = f"as in participation.schema.json: {_said(document, where) or fault}"
         raise ParameterError(f"{path.name}, {_place(where)}", _member(document, where), allowed)
     own = _own_roster(path, document["users"], roster)
     parts = document.get("segments")
@@ -297,6 +301,15 @@ def _from_json(path: Path, roster: Roster | None) -> Log:
         for segment, place, cell in _cells(path, at, row, parts):
             table.add(place, at, segment, seats.numbers(_names(seats, place, cell), place))
     return seats.settle(table)
+
+
+def _said(document: Document, where: schemas.Where) -> str:
+    """Return the form of a round of segments if its cells are no lists: the schema takes them for users then."""
+    row = _member(document, where)
+    if where[:-1] != ("rounds",) or "segments" not in document or not isinstance(row, list):
+        return ""
+    flat = any(isinstance(part, list) and not all(isinstance(cell, list) for cell in part) for part in row)
+    return "a list of segments, each a list of cells, each a list of users" if flat else ""
 
 
 def _document(path: Path) -> Document:
