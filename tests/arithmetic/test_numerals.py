@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 import pytest
@@ -40,6 +41,12 @@ def test_what_is_no_number_is_refused(text: str) -> None:
     for read in (number, whole, real):
         with pytest.raises(ParameterError, match=r"^x = '.*': must be (a number|of at most 30 characters)"):
             read("x", text)
+
+
+@pytest.mark.parametrize("text", ["three", "seventeen", "2^hello", "elements"])
+def test_a_word_is_no_number_with_a_long_exponent(text: str) -> None:
+    with pytest.raises(ParameterError, match=rf"^x = '{re.escape(text)}': must be a number, as 1000"):
+        number("x", text)
 
 
 @pytest.mark.parametrize(

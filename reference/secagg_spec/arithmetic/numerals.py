@@ -20,8 +20,7 @@ def number(name: str, text: str) -> Fraction:
         The text is no such number, has more than 30 characters, or an exponent of more than 3 digits, 4 behind 2^.
     """
     base, power, exponent = text.partition("^")
-    digits = exponent.removeprefix("-")
-    if len(text) > 30 or len(digits) > 4 or len(text.lower().partition("e")[2].strip("+-")) > 3:
+    if len(text) > 30 or re.search(r"[eE][+-]?[0-9]{4}|\^-?[0-9]{5}", text):
         allowed = "of at most 30 characters, with at most 3 digits in an exponent, or 4 behind 2^"
         raise ParameterError(name, text, allowed)
     try:
@@ -29,7 +28,7 @@ def number(name: str, text: str) -> Fraction:
             raise ValueError
         if not power:
             return Fraction(text)
-        if base != "2" or not digits.isdecimal():
+        if base != "2" or not exponent.removeprefix("-").isdecimal():
             raise ValueError
         return Fraction(2) ** int(exponent)
     except (ValueError, ZeroDivisionError):
