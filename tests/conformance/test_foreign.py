@@ -105,7 +105,7 @@ def test_its_wrong_twin_is_found(foreign: Foreign) -> None:
 
 @pytest.mark.requirement("ADP-43")
 @pytest.mark.parametrize(
-    ("masked", "viewer", "part"), [(lambda R: 2**32, "server", "vectors[0]"), (lambda R: R, 0, "vectors[1]")]
+    ("masked", "viewer", "part"), [(lambda R: 2**32, "server", "vectors[2]"), (lambda R: R, 0, "vectors[1]")]
 )
 def test_what_is_seen_is_compared_at_each_end_of_the_moduli_and_for_users(
     masked: Callable[[int], int], viewer: str | int, part: str
@@ -120,8 +120,56 @@ def test_what_is_seen_is_compared_at_each_end_of_the_moduli_and_for_users(
     assert failure is not None
     assert failure.verdict == "leaked"
     assert part in failure.message
-    told = (0, 1) if viewer == "server" else (1, 2)
-    assert "tells the upload of user {} from that of user {} in".format(*told) in failure.message
+    assert "tells the update of user 1 from that of user 2 in" in failure.message
+
+
+def whispering(operation: str, heard: Callable[[dict[str, Any]], list[str]], **declared: Any) -> Adapter:
+    """Return an adapter of right rounds of which one operation shows some strings more."""
+    adapter = summing("whispering", pairwise(every_pair, masked=lambda R: R), lambda N: N - 2, **declared)
+    right = adapter._handlers[operation]
+    adapter._handlers[operation] = lambda **given: {**right(**given), "strings": heard(given)}
+    return adapter
+
+
+@pytest.mark.requirement("ADP-43", "CNF-59")
+@pytest.mark.parametrize(("viewer", "user"), [("server", 0), ("server", 1), ("server", 2), (0, 2), (1, 0), (2, 1)])
+@pytest.mark.parametrize("seed", range(2))
+def test_the_update_of_each_user_is_found_in_what_each_party_reads(viewer: str | int, user: int, seed: int) -> None:
+    adapter = whispering(
+        "secagg.view",
+        lambda given: given["updates"][user : user + 1] * (given["viewer"] == viewer),
+        ranges={"R": {"values": ["251"]}},
+        **NOBODY_MAY_LEAVE,
+    )
+    given = Settings(cases=7, seed=seed, pattern="privacy/secagg.view/contrast", vectors=False)
+    _, (found,) = run(DirectConnection(adapter.answer), given)
+    assert found.failure is not None
+    assert "strings[0]" in found.failure.message
+    assert f"user {user} " in found.failure.message
+
+
+@pytest.mark.requirement("ADP-43")
+@pytest.mark.parametrize("viewer", [1, 2])
+def test_each_user_who_receives_the_update_of_another_is_found(viewer: int) -> None:
+    def play(R: int, rows: list[list[int]], drop: Mapping[str, list[int]]) -> Played:
+        total, users, seen = pairwise(every_pair, masked=lambda R: R)(R, rows, drop)
+        return total, users, {**seen, viewer: rows[:1]}
+
+    adapter = summing("chain", play, ranges={"R": {"values": ["251"]}}, **NOBODY_MAY_LEAVE)
+    message = failing(outcomes(adapter, "privacy/secagg.view", cases=2))["privacy/secagg.view"]
+    assert message.startswith(f"user {viewer} learns updates[0][")
+
+
+@pytest.mark.requirement("ADP-48", "CNF-59")
+@pytest.mark.parametrize("N", [3, 5])
+def test_an_update_among_the_strings_of_a_coalition_is_found(N: int) -> None:
+    def heard(given: dict[str, Any]) -> list[str]:
+        return [text for user, text in enumerate(given["updates"]) if user not in given["viewers"]]
+
+    sets: dict[str, Any] = {"parameter_sets": [{"N": N, "t": N}]}
+    adapter = whispering("secagg.coalition", heard, ranges={"R": {"values": ["251"]}}, **sets)
+    message = failing(outcomes(adapter, "privacy/secagg.coalition", cases=7))["privacy/secagg.coalition"]
+    assert message.startswith("secagg.coalition: strings[")
 
 
 @pytest.mark.requirement("ADP-43", "CNF-59")

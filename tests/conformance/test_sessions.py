@@ -498,3 +498,27 @@ def test_sampled_values_are_spoiled_also_where_all_of_them_are_empty(
     spoiled, why = sessions._spoiled(data.draw, rand)
     assert spoiled != rand
     assert why
+
+
+@pytest.mark.requirement("ADP-25")
+@pytest.mark.parametrize("party", ["lightsecagg.user", "secagg.server", "basa.user"])
+def test_an_adapter_that_takes_steps_in_the_newest_sessions_alone_is_found(party: str) -> None:
+    built, opened = reference.build(), list[str]()
+    built.hello["operations"] = {
+        name: {"parties": [party]} if name == "session.new" else {}
+        for name in ("session.new", "session.step", "session.free")
+    }
+
+    def answer(request: Any) -> dict[str, Any]:
+        handle = request["params"].get("handle")
+        if request["op"] == "session.new":
+            opened.append(handle)
+        if request["op"] == "session.step" and handle not in opened[-8:]:
+            return {"id": request["id"], "reject": {"code": "bad_param", "message": "it is gone"}}
+        return built.answer(request)
+
+    _, (found,) = run(DirectConnection(answer), Settings(cases=1, seed=1, pattern="session.new/many", vectors=False))
+    assert found.failure is not None
+    assert "the first step of session 248 of 256 that were opened alike is answered by 'bad_param it is gone'" in str(
+        found.failure.message
+    )

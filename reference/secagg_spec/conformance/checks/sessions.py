@@ -18,7 +18,7 @@ from secagg_spec.conformance.sessions import mixed
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.errors import TooFewSurvivors
-from secagg_spec.protocols.steps import AUTHORITY, SERVER, Role
+from secagg_spec.protocols.steps import AUTHORITY, SERVER, Role, role_of
 
 IN_USE = frozenset({"duplicate_id", "bad_param"})
 NO_SESSION = frozenset({"bad_param", "unknown_peer"})
@@ -170,11 +170,17 @@ def independent(draw: Any, call: Caller) -> None:
 
 @_of_sessions(f"{NEW}/many", "ADP-25", examples=1)
 def many(draw: Any, call: Caller) -> None:
-    """The adapter keeps 256 sessions open at once, including the first of them."""
-    _, _, params, rand = _opening(draw, call)
+    """The adapter keeps 256 sessions open at once, and all of them answer their first step as the newest does."""
+    inputs, party, params, rand = _opening(draw, call)
+    phase = next(step.phase for step in inputs.table if step.role is role_of(party))
     handles = [f"h{number}" for number in range(_KEPT)]
     for handle in handles:
         _open(call, handle, params, rand)
+    newest, *others = (call.ask(STEP, {"handle": one, "phase": phase, "inbox": []}) for one in reversed(handles))
+    for at, answer in enumerate(others, 2):
+        if (answer.kind, answer.code) != (newest.kind, newest.code):
+            which = f"session {_KEPT + 1 - at} of {_KEPT} that were opened alike"
+            fail(f"the first step of {which} is answered by {answer.said!r}, that of the newest by {newest.said!r}")
     for handle in handles:
         _free(call, handle)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.modular import is_prime
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.plain import counted
-from secagg_spec.conformance.cases import neighbours, sums
+from secagg_spec.conformance.cases import neighbours, strategies, sums
 from secagg_spec.conformance.cases.neighbours import COALITION, MOST_SUMMED, SUM, VIEW, bounds, sum_moduli, sum_rosters
 from secagg_spec.conformance.cases.requests import place_of
 from secagg_spec.conformance.cases.sums import Sum
@@ -21,7 +21,7 @@ from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, equal, fail, octets
 from secagg_spec.conformance.checks.outside_hiding import Hidden, demand_hidden
 from secagg_spec.conformance.checks.outside_probes import leaked
-from secagg_spec.conformance.outside.leaks import Leak, details
+from secagg_spec.conformance.outside.leaks import Leak, details, named
 from secagg_spec.conformance.sdk.secagg_adapter import SUM_PHASES, Reject, element_bytes, unpack
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.privacy.howell import Row, RowModule
@@ -31,6 +31,8 @@ _BITS = 60
 """No false alarm but with a probability of 2**-60: so many more rounds are played than there are unknowns."""
 _COLUMNS = 200
 """The most elements of a view that are compared together."""
+_WATCHERS = 3
+"""The most users of a round of whom it is asked what they see."""
 _LOOK = 96
 """Answers before a first look at a difference: some 48 of each kind, which suffice where all of them differ."""
 _ROUNDS, _SECONDS = 300, 30.0
@@ -186,8 +188,8 @@ class _Watching:
                 yield [int(user in users and at == place) for user in range(self.given.N) for at in range(d)]
 
 
-def _watching(draw: Any, call: Caller) -> _Watching:
-    """Draw a round of the fewest users of which three send updates, and who watches it."""
+def _watched(draw: Any, call: Caller) -> list[_Watching]:
+    """Draw a round of the fewest users of which three send updates, as the server and up to three users see it."""
     pairs = [pair for pair in sum_rosters(call.caps, VIEW) if pair[0] >= 3] or sum_rosters(call.caps, VIEW)
     spare = [pair for pair in pairs if pair[1] < pair[0] > 3]
     dropping = draw(st.booleans()) and bool(spare)
@@ -195,14 +197,22 @@ def _watching(draw: Any, call: Caller) -> _Watching:
     drop = neighbours.nobody(SUM_PHASES)
     if dropping:
         drop[draw(among(SUM_PHASES[1:]))].append(N - 1)
-    R = draw(among(tuple(sum_moduli(call.caps, VIEW))))
-    return _Watching(call, Sum(R, N, t, ((0, 0),) * N, drop), (draw(among(("server", 0))),))
+    R, staying = draw(among(tuple(sum_moduli(call.caps, VIEW)))), range(N - dropping)
+    users = strategies.subset(draw, staying, *[min(_WATCHERS, len(staying))] * 2)
+    viewers: list[str | int] = ["server", *users]
+    return [_Watching(call, Sum(R, N, t, ((0, 0),) * N, drop), (viewer,)) for viewer in viewers]
 
 
 @check("privacy/secagg.view", "ADP-43", examples=4)
 def view(draw: Any, call: Caller) -> None:
-    """No combination of what a party sees is a combination of updates, but for sums and its own update."""
-    _unrelated(_watching(draw, call), draw(st.integers(0, 2**32 - 1)))
+    """No combination of what a party sees is a combination of updates, but for sums and its own update.
+
+    A case looks at what the server sees, and what up to three users see.
+    """
+    watched, seed = _watched(draw, call), draw(st.integers(0, 2**32 - 1))
+    for watching in watched:
+        _unrelated(watching, seed)
+    call.limits[:] = dict.fromkeys(call.limits)
 
 
 def _unrelated(watching: _Watching, seed: int) -> None:
@@ -257,23 +267,33 @@ def _relations(R: int, rows: Sequence[Sequence[int]]) -> Sequence[Row]:
 
 @check("privacy/secagg.view/contrast", "ADP-43", examples=1)
 def contrast(draw: Any, call: Caller) -> None:
-    """What the server sees, and a user, looks alike, whichever users a sum comes from; at the ends of the moduli."""
-    drawn, seed = _watching(draw, call), draw(st.integers(0, 2**32 - 1))
-    moduli = sum_moduli(call.caps, VIEW)
-    rounds: list[tuple[int, str | int]] = [(R, "server") for R in sorted({min(moduli), max(moduli)})]
-    rounds.append((max(moduli), 0))
-    for R, viewer in rounds:
-        _contrast(replace(drawn, given=replace(drawn.given, R=R), viewers=(viewer,)), seed, 2 * len(rounds))
+    """What the server sees, and up to three users, looks alike, whichever users a sum comes from; at the moduli's ends.
+
+    The updates of all users are moved in what the server sees.
+    """
+    watched, seed = _watched(draw, call), draw(st.integers(0, 2**32 - 1))
+    order = draw(st.permutations(watched[0].given.contributors))
+    least, most = (end(sum_moduli(call.caps, VIEW)) for end in (min, max))
+    server, *users = watched
+    rounds = [(least, server)] * (least < most) + [(most, one) for one in (server, server, *users)]
+    for at, (R, watching) in enumerate(rounds):
+        turned = [*order[at:], *order[:at]]
+        _contrast(replace(watching, given=replace(watching.given, R=R)), turned, seed, 2 * len(rounds))
     call.limits[:] = dict.fromkeys(call.limits)
 
 
-def _contrast(watching: _Watching, seed: int, looks: int) -> None:
-    """Compare rounds in which a sum comes from one or the other of two users, neither of whom is the viewer."""
+def _contrast(watching: _Watching, order: Sequence[int], seed: int, looks: int) -> None:
+    """Compare rounds in which a sum comes from the first or the second half of an order of contributors.
+
+    Viewers are in neither half, nor is one more if the others are odd in number. Who is not in the sum moves too.
+    """
     given = watching.given
-    others = [user for user in given.contributors if user not in watching.viewers]
-    if len(others) < 2:
+    others = [user for user in order if user not in watching.viewers]
+    half = len(others) // 2
+    if not half:
         return
-    first, second = others[:2]
+    first = sorted([*others[:half], *(user for user in range(given.N) if user not in order)])
+    second = sorted(others[half : 2 * half])
     vectors, strings = watching.seen(given.updates)
     names = [*(f"vectors[{at}]" for at in range(len(vectors))), *(f"strings[{at}]" for at in range(len(strings)))]
     if not names:
@@ -282,17 +302,20 @@ def _contrast(watching: _Watching, seed: int, looks: int) -> None:
 
     def seen(coins: Sequence[bool], seed: int) -> list[bytes]:
         moved = [list(row) for row in given.updates]
-        moved[first] = [given.R // 2 * coin for coin in coins]
-        moved[second] = [given.R // 2 * (not coin) for coin in coins]
-        came, others = watching.seen(moved)
-        parts = [bytes.fromhex(sums.written(given.R, vector)) for vector in came] + others
+        for user in first:
+            moved[user] = [given.R // 2 * coin for coin in coins]
+        for user in second:
+            moved[user] = [given.R // 2 * (not coin) for coin in coins]
+        came, rest = watching.seen(moved)
+        parts = [bytes.fromhex(sums.written(given.R, vector)) for vector in came] + rest
         shape = sha256(repr([len(part) for part in parts]).encode()).digest()
         parts += [b""] * len(names)
         return [*(part[:size].ljust(size, b"\0") for part, size in zip(parts, sizes, strict=False)), shape]
 
     shown = [*names, "the lengths of all parts"]
-    apart = f"the upload of user {first} from that of user {second}"
-    hidden = Hidden(VIEW, len(given.updates[0]), shown, seen, (), look=_LOOK, looks=looks, apart=apart)
+    apart = f"the update of {named(first)} from that of {named(second)}"
+    operation = COALITION if watching.T else VIEW
+    hidden = Hidden(operation, len(given.updates[0]), shown, seen, (), look=_LOOK, looks=looks, apart=apart)
     demand_hidden(watching.call, hidden, seed)
 
 
@@ -354,15 +377,22 @@ def viewers(draw: Any, call: Caller) -> None:
 def coalition(draw: Any, call: Caller) -> None:
     """No combination of what the server and some users see is one of updates, but for sums and their own updates.
 
-    A case tries all coalitions that leave two other users, with and without a dropout.
+    A case tries all coalitions that leave two other users, with and without a dropout. For one of them, drawn, what it
+    sees looks alike, whichever of the others a sum comes from.
     """
     seed, moduli = draw(st.integers(0, 2**32 - 1)), sum_moduli(call.caps, COALITION)
     R = max(filter(is_prime, moduli), default=min(moduli))  # of a prime, fewer rounds suffice
+    watched: list[_Watching] = []
     for gone, (N, t, T) in _joined(call.caps):
         drop = neighbours.nobody(SUM_PHASES) | {SUM_PHASES[1]: [N - 1] * gone}
         given = Sum(R, N, t, ((0,),) * N, drop)
-        for users in combinations(given.contributors, min(T, N - gone - 2)):
-            _unrelated(_Watching(call, given, (*users, "server"), T), seed)
+        joined = combinations(given.contributors, min(T, N - gone - 2))
+        watched += [_Watching(call, given, (*users, "server"), T) for users in joined]
+    one = watched[draw(st.integers(0, len(watched) - 1))]
+    order = draw(st.permutations(one.given.contributors))
+    for watching in watched:
+        _unrelated(watching, seed)
+    _contrast(replace(one, given=replace(one.given, R=max(moduli))), order, seed, 2)
     call.limits[:] = dict.fromkeys(call.limits)
 
 
