@@ -126,13 +126,15 @@ def test_a_user_that_draws_by_itself_is_judged_by_a_round_that_goes_along() -> N
     own, explicit, numbers = reference.build(), reference.build(), Counter[str]()
     own.hello["randomness"] = "none"
 
-    def answer(request: Any, lenient: bool = False) -> dict[str, Any]:
+    def answer(request: Any, lenient: bool = False, **more: str) -> dict[str, Any]:
         if request["op"] == "hello":
             return own.answer(request)
         if request["op"] == "session.new" and request["params"]["role"] == "user":
             numbers["users"] += 1
             return explicit.answer(own_values(request, numbers["users"]))
         given = explicit.answer(request)
+        if request["op"] == "session.step" and "result" in given:
+            given["result"] |= more
         takes_anything = lenient and request["op"] == "session.step" and "reject" in given
         return {"id": request["id"], "result": {"outbox": []}} if takes_anything else given
 
@@ -142,6 +144,8 @@ def test_a_user_that_draws_by_itself_is_judged_by_a_round_that_goes_along() -> N
     assert (right.verdict, right.by_relation) == ("pass", True)
     _, [wrong] = run(DirectConnection(lambda request: answer(request, lenient=True)), settings)
     assert wrong.verdict == "accepted_invalid"
+    _, [summed] = run(DirectConnection(lambda request: answer(request, aggregate="")), settings)
+    assert (summed.verdict, summed.check.id) == ("wrong_value", "adversary/secagg.user")
 
 
 # ---------------------------------------------------------------------------------------------- what the network does

@@ -303,15 +303,23 @@ def other_share(message: Any) -> Any:
             r"the server, step close: the weight of user 1 is 4, must be 3",
         ),
         (
+            *("close", SERVER, lambda m: replace(m, weights=m.weights[1:]), True),
+            r"the server, step close: 2 weights are announced, must be 3",
+        ),
+        (
+            *("close", SERVER, lambda m: replace(m, stamps=m.stamps[1:]), True),
+            r"the server, step close: message 0 \(BufferedSet\), stamps",
+        ),
+        (
             *("share", 0, lambda m: replace(m, payload=m.payload[:-1]), True),
             r"user 0, step hold: user 1 refuses what it sent: ",
         ),
         (
             *("upload", 3, lambda m: replace(m, round=m.round + 1), True),
-            r"user 3, step upload: the server refuses what it sent: .* not the newest stamp",
+            r"user 3, step upload: message 0 \(StampedUpdate\), round: got 70001, must be 70000",
         ),
     ],
-    ids=["answer", "weight", "own weight", "share", "update"],
+    ids=["answer", "weight", "own weight", "own weights", "own stamps", "share", "update"],
 )
 def test_a_fault_is_located_at_its_party(phase: str, party: int, change: Any, own: bool, message: str) -> None:
     played = two_buffers()
@@ -321,17 +329,27 @@ def test_a_fault_is_located_at_its_party(phase: str, party: int, change: Any, ow
     assert caught.value.party == party
 
 
-def test_a_message_that_is_not_sent_is_missed_where_it_should_have_come_from() -> None:
+@pytest.mark.requirement("CNF-06", "ADP-15")
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda outbox: {"outbox": []}, "message 0 .*: got no such message, must be server"),
+        (lambda outbox: {"outbox": outbox * 2}, "message 1 .*: got server, must be no such message"),
+        (lambda outbox: {"outbox": outbox, "aggregate": ""}, "aggregate: got , must be None"),
+    ],
+    ids=["nothing", "twice", "aggregate"],
+)
+def test_a_user_that_draws_by_itself_sends_what_its_step_sends(change: Callable[[Any], Any], said: str) -> None:
     played = two_buffers()
 
-    class Silent(Altering):
+    class Changing(Altering):
         def ask(self, request: Request) -> Answer:
             answer = super().ask(request)
-            silent = request.op == "session.step" and request.params["phase"] == "upload"
-            return Answer("result", value={"outbox": []}) if silent else answer
+            changed = request.op == "session.step" and request.params["phase"] == "upload"
+            return Answer("result", value=change(answer.value["outbox"])) if changed else answer
 
-    with pytest.raises(Difference, match="user 3, step upload: there is no message from user 3 to the server"):
-        Stage.played(played.inputs, {3: Silent(own=own_values(played.inputs)).player()}, played.turns)
+    with pytest.raises(Difference, match=f"user 3, step upload: {said}"):
+        Stage.played(played.inputs, {3: Changing(own=own_values(played.inputs)).player()}, played.turns)
 
 
 # -------------------------------------------------------------------------------------------------------------- checks

@@ -314,7 +314,7 @@ def test_several_parties_of_one_adapter_play_two_rounds_of_one_session() -> None
     player, inputs = Player(connection, greet(connection.ask)), INPUTS["secagg"]
     remotes = {party: player.open(inputs, party) for party in (*inputs.users, SERVER)}
     for one in (inputs, later(inputs, 10)):
-        network = mixed.seated(one, remotes)
+        network = mixed.seated(one, remotes, {"unmasking": [3]})
         mixed.run_seated(one, network, {"unmasking": [3]})
         if one is inputs:
             assert {remote.again(later(inputs, 10)).kind for remote in remotes.values()} == {"result"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -463,6 +464,51 @@ def test_users_that_draw_by_themselves_and_are_wrong_are_found_by_the_sum() -> N
     with pytest.raises(Difference, match="aggregate") as caught:
         mixed.play(secagg_deal(), {2: Tampering(change, randomness="none").player()})
     assert caught.value.party == SERVER
+
+
+def with_header(**changes: Any) -> Callable[[list[str]], list[str]]:
+    """Return a function that changes the header of each message."""
+    return lambda outbox: [encode(replace(parse(bytes.fromhex(text)), **changes)).hex() for text in outbox]
+
+
+@pytest.mark.requirement("CNF-06", "ADP-15")
+@pytest.mark.parametrize("phase", ["advertise_keys", "share_keys", "masked_input", "unmasking"])
+@pytest.mark.parametrize(
+    ("sent", "more", "said"),
+    [
+        (lambda outbox: [], {}, r"message 0 .*, receiver: got no such message"),
+        (lambda outbox: outbox[:-1], {}, r"receiver: got no such message"),
+        (lambda outbox: [*outbox, outbox[0]], {}, r"receiver: got .*, must be no such message"),
+        (with_header(session=bytes(16)), {}, r"message 0 .*, session\[\d+\]: got"),
+        (with_header(round=7), {}, r"message 0 .*, round: got 7"),
+        (with_header(sender=3), {}, r"message 0 .*, receiver: got no such message"),
+        (list, {"aggregate": ""}, "aggregate: got , must be None"),
+    ],
+    ids=["nothing", "one less", "twice", "session", "round", "sender", "aggregate"],
+)
+def test_a_user_that_draws_by_itself_sends_the_messages_of_its_step(
+    phase: str, sent: Callable[[list[str]], list[str]], more: dict[str, str], said: str
+) -> None:
+    def change(taken: str, answer: Answer) -> Answer:
+        outbox = answer.value["outbox"]
+        return Answer("result", value={"outbox": sent(outbox), **more}) if taken == phase else answer
+
+    with pytest.raises(Difference, match=said) as caught:
+        mixed.play(secagg_deal(), {1: Tampering(change, randomness="none").player()})
+    assert (caught.value.verdict, caught.value.party, caught.value.phase) == ("wrong_value", 1, phase)
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_server_with_a_stream_of_its_own_ends_a_round_that_must_end(goes_on: bool) -> None:
+    adapter = Tampering(honest, policy={**reference.build().hello["policy"], "prg.stream": "other"})
+    ask = adapter.ask
+    if goes_on:
+        adapter.ask = lambda request: (  # type: ignore[method-assign]
+            Answer("result", value={"outbox": []}) if (answer := ask(request)).kind == "reject" else answer
+        )
+    with pytest.raises(Difference if goes_on else TooFewSurvivors) as caught:
+        mixed.play(secagg_deal(), {SERVER: adapter.player()}, {"unmasking": [0, 1, 2, 3]})
+    assert not goes_on or "it must be refused" in str(caught.value)
 
 
 @pytest.mark.slow

@@ -171,9 +171,10 @@ def _rounds(call: Caller, party: int, visits: Sequence[Visit]) -> None:
             visitor = Visitor(player, inputs, party, remote.handle, call, drawn)
             if at > 0:
                 visitor.goes_on(inputs)
-            network = mixed.seated(inputs, {party: visitor})
+            dropouts = _spared(inputs, pasts[party], drawn.dropouts, forgetful)
+            network = mixed.seated(inputs, {party: visitor}, dropouts)
             with suppress(Left, TooFewSurvivors):
-                mixed.run_seated(inputs, network, _spared(inputs, pasts[party], drawn.dropouts, forgetful))
+                mixed.run_seated(inputs, network, dropouts)
             _remember(network, pasts)
             visitor.refuses(drawn.last)
 

@@ -152,8 +152,9 @@ class Engine(Round):
             return event
         self.wanted = {"result": {"outbox": f"{len(right.sent)} messages"}}
         answer = remote.step(call.phase, call.inbox)
-        sent = sorted(mixed.taken(answer, event.party, event.phase), key=adversary_demands.place)
-        adversary_demands.check_shape(event, sent, [parse(data) for data in right.sent])
+        wanted = [parse(data) for data in right.sent]
+        sent = mixed.compare_frame(answer, event.party, event.phase, wanted, right.aggregate)
+        sent.sort(key=mixed.key)
         return replace(event, sent=tuple(encode(message) for message in sent), aggregate=answer.value.get("aggregate"))
 
     def _refused(self, remote: Remote, call: Call, event: Taken, codes: frozenset[str]) -> None:

@@ -12,7 +12,6 @@ from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.protocols import codec
-from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.secagg.round import UnmaskShares
 from secagg_spec.protocols.steps import SERVER
 
@@ -58,26 +57,6 @@ def check_refused(answer: Answer, event: Taken, codes: frozenset[str]) -> None:
     if answer.code not in codes:
         what = f"refused as {answer.code}, must be {' or '.join(sorted(codes))}: {event.error}"
         raise Difference("wrong_reason", event.party, event.phase, what)
-
-
-def check_shape(event: Taken, got: Sequence[Message], wanted: Sequence[Message]) -> None:
-    """If a party draws its own values, check the types and receivers of the messages it sends."""
-    for number, (mine, right) in enumerate(zip(got, sorted(wanted, key=place), strict=False)):
-        if place(mine) != place(right):
-            what = f"message {number} is a {_said(mine)}, must be a {_said(right)}"
-            raise Difference("wrong_value", event.party, event.phase, what)
-    if len(got) != len(wanted):
-        what = f"it sends {len(got)} messages, must send {len(wanted)}"
-        raise Difference("wrong_value", event.party, event.phase, what)
-
-
-def place(message: Message) -> tuple[int, int]:
-    """Return the key that distinguishes the messages of one outbox."""
-    return message.TYPE, message.receiver
-
-
-def _said(message: Message) -> str:
-    return f"{type(message).__name__} to {called(message.receiver)}"
 
 
 def check_agreed(engine: Round, event: Taken, right: Taken) -> None:

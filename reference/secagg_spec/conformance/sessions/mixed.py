@@ -2,16 +2,18 @@
 
 A party that an adapter plays has a *shadow*: the reference's party in the same state, with the same messages. Each step
 is compared with the shadow's step, which locates the first difference: party, phase, message, field, element. If an
-implementation draws its own values or uses another code, steps are not compared bit for bit. Its messages are passed
-on; the other parties must accept them, and the sum must be correct.
+implementation draws its own values or uses another code, steps are not compared bit for bit. Then the reference plays
+the round alone too: the same messages must be sent, and only values may differ. They are passed on; the other parties
+must accept them, and the sum must be correct.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from itertools import count
+from dataclasses import dataclass, field, replace
+from itertools import count, repeat
 from typing import Any, Protocol
 
 from secagg_spec.conformance.adapter import generators, results
@@ -24,14 +26,16 @@ from secagg_spec.conformance.sessions.inputs import NOBODY, Dropouts, SessionInp
 from secagg_spec.conformance.targets.reference.messages import named, parse
 from secagg_spec.crypto import prg
 from secagg_spec.errors import ProtocolError, TooFewSurvivors
-from secagg_spec.protocols.codec import Message, encode, field_codecs
-from secagg_spec.protocols.steps import SERVER, Inbox, Network, Outbox, Role, Step, run_synchronous
+from secagg_spec.protocols.codec import Message, OpaqueBytes, encode, field_codecs
+from secagg_spec.protocols.steps import SERVER, Event, Inbox, Network, Outbox, Role, Step, run_synchronous
 
 END_CODES = frozenset({"below_threshold", "inconsistent_sets", "other"})
 """The codes with which a step may report that too few users remain."""
 CODED = ("lightsecagg", "basecagg")
 """The name prefixes of the protocols that share masks with the code."""
 _MASKED = ("upload", "masked_input")
+_DRAWN = frozenset({"masked", "share", "weight", "weights"})
+"""The numbers and vectors of messages that depend on what a party draws, or on its code; opaque bytes do as well."""
 _handles = count(1)
 
 
@@ -186,6 +190,7 @@ class Seat:
     end: Callable[[Any], dict[str, Any]]
     remote: Remote | None = None
     aggregate: str | None = None
+    alone: Mapping[tuple[int, str], Event | ProtocolError] = field(default_factory=dict)
 
     def take(self, step: Step[Any], inbox: Inbox, randomness: Any) -> tuple[Seat, Outbox]:
         """Take the reference's step and compare the remote party with it; or take only the remote party's step."""
@@ -193,7 +198,11 @@ class Seat:
             return self._shadowed(step, inbox, randomness)
         answer = self.remote.step(step.phase, [encode(message) for message in inbox])
         if not self.remote.exact:
-            sent = taken(answer, self.party, step.phase)
+            right = self.alone[self.party, step.phase]
+            if isinstance(right, ProtocolError):
+                refused(answer, self.party, step.phase, right)
+                raise right
+            sent = compare_frame(answer, self.party, step.phase, right.sent, right.state.aggregate)
             return replace(self, aggregate=answer.value.get("aggregate")), tuple(sent)
         try:
             after, outbox = self._shadowed(step, inbox, randomness)
@@ -238,7 +247,30 @@ def compare(answer: Answer, party: int, phase: str, outbox: Sequence[Message], a
         raise Difference("wrong_value", party, phase, what)
 
 
-def first_spot(got: Sequence[Message], wanted: Sequence[Message]) -> Spot | None:
+def compare_frame(
+    answer: Answer, party: int, phase: str, outbox: Sequence[Message], aggregate: str | None
+) -> list[Message]:
+    """Do what `compare` does for a party that draws its own values, which may differ; return its messages."""
+    sent = taken(answer, party, phase)
+    spot = first_spot(sent, outbox, frame)
+    if spot is not None:
+        raise Difference("wrong_value", party, phase, "", spot)
+    if ("aggregate" in answer.value) != (aggregate is not None):
+        what = f"aggregate: got {answer.value.get('aggregate')}, must be {'None' if aggregate is None else 'a vector'}"
+        raise Difference("wrong_value", party, phase, what)
+    return sent
+
+
+def frame(kind: type[Message]) -> list[str]:
+    """Return the fields of a message that do not depend on what its sender draws."""
+    return [name for name, codec in field_codecs(kind).items() if codec != OpaqueBytes() and name not in _DRAWN]
+
+
+def first_spot(
+    got: Sequence[Message],
+    wanted: Sequence[Message],
+    fields: Callable[[type[Message]], Iterable[str]] = field_codecs,
+) -> Spot | None:
     """Return where an outbox first differs from the correct one, ignoring message order; None if it does not differ."""
     mine: dict[tuple[int, int, int], list[Message]] = {}
     for message in got:
@@ -247,7 +279,7 @@ def first_spot(got: Sequence[Message], wanted: Sequence[Message]) -> Spot | None
         found = mine.get(key(right))
         if not found:
             return Spot(number, type(right).__name__, "receiver", None, "no such message", named(right.receiver))
-        spot = _message_spot(number, found.pop(0), right)
+        spot = _message_spot(number, found.pop(0), right, fields(type(right)))
         if spot is not None:
             return spot
     more = [message for left in mine.values() for message in left]
@@ -261,8 +293,8 @@ def key(message: Message) -> tuple[int, int, int]:
     return message.TYPE, message.sender, message.receiver
 
 
-def _message_spot(number: int, got: Message, wanted: Message) -> Spot | None:
-    for name in field_codecs(type(wanted)):
+def _message_spot(number: int, got: Message, wanted: Message, fields: Iterable[str]) -> Spot | None:
+    for name in fields:
         spot = _field_spot(getattr(got, name), getattr(wanted, name))
         if spot is not None:
             return Spot(number, type(wanted).__name__, name, *spot)
@@ -292,16 +324,29 @@ def play(inputs: SessionInputs, players: Mapping[int, Player], dropouts: Dropout
     """
     with ExitStack() as stack:
         remotes = {party: stack.enter_context(opened(player, inputs, party)) for party, player in players.items()}
-        network = seated(inputs, remotes)
+        network = seated(inputs, remotes, dropouts)
         run_seated(inputs, network, dropouts)
     return network
 
 
-def seated(inputs: SessionInputs, remotes: Mapping[int, Remote]) -> Network:
+def seated(inputs: SessionInputs, remotes: Mapping[int, Remote], dropouts: Dropouts) -> Network:
     """Return the network of a round before its first step; open sessions play some of its parties."""
+    alone = {} if all(remote.exact for remote in remotes.values()) else _played_alone(inputs, dropouts)
     table = tuple(step.taken_by(_seated(step)) for step in inputs.table)
     parties = {party: inputs.open(party) for party in (*inputs.users, SERVER)}
-    return Network(table, {party: Seat(party, p.state, p.end, remotes.get(party)) for party, p in parties.items()})
+    seats = {who: Seat(who, p.state, p.end, remotes.get(who), alone=alone) for who, p in parties.items()}
+    return Network(table, seats)
+
+
+def _played_alone(inputs: SessionInputs, dropouts: Dropouts) -> Mapping[tuple[int, str], Event | ProtocolError]:
+    """Let the reference play a round alone, and return each party's steps by phase; any other step is refused."""
+    network, steps = seated(inputs, {}, dropouts), defaultdict[tuple[int, str], Event | ProtocolError]()
+    try:
+        run_synchronous(network, dropouts, inputs.randomness())
+    except ProtocolError as error:
+        steps.default_factory = repeat(error).__next__
+    steps.update({(event.party, event.step.phase): event for event in network.transcript})
+    return steps
 
 
 def run_seated(inputs: SessionInputs, network: Network, dropouts: Dropouts) -> None:
