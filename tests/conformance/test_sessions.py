@@ -18,6 +18,7 @@ from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import DirectConnection
 from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, Request, pack
 from secagg_spec.conformance.checks import sessions
+from secagg_spec.conformance.checks.playing import SESSIONS
 from secagg_spec.conformance.running.runner import Settings, run
 from secagg_spec.conformance.sdk import secagg_adapter
 from secagg_spec.conformance.sdk.secagg_adapter import PARTIES, Adapter
@@ -33,6 +34,7 @@ from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.errors import TooFewSurvivors
 from secagg_spec.protocols.codec import encode
 from secagg_spec.protocols.steps import SERVER
+from tests.conformance import narrow
 
 Answerer = Callable[[Any], dict[str, Any]]
 ID = "000102030405060708090a0b0c0d0e0f"
@@ -509,6 +511,26 @@ def test_a_server_with_a_stream_of_its_own_ends_a_round_that_must_end(goes_on: b
     with pytest.raises(Difference if goes_on else TooFewSurvivors) as caught:
         mixed.play(secagg_deal(), {SERVER: adapter.player()}, {"unmasking": [0, 1, 2, 3]})
     assert not goes_on or "it must be refused" in str(caught.value)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("CNF-58")
+def test_an_authority_that_draws_by_itself_and_is_wrong_is_not_called_inconsistent() -> None:
+    offered: dict[str, Any] = {operation: {} for operation in SESSIONS} | {
+        "session.new": {"parties": ["basa.authority"]}
+    }
+    adapter = narrow.adapter({**reference.build().hello, "operations": offered, "randomness": "none"})
+
+    def answer(request: Any) -> dict[str, Any]:
+        given = adapter(request)
+        if request["op"] == "session.step" and "result" in given:
+            given["result"]["outbox"] *= 2
+        return given
+
+    _, [outcome] = run(DirectConnection(answer), Settings(cases=4, pattern="session.new/basa-mixed"))
+    assert outcome.failure is not None
+    assert outcome.verdict == "wrong_value"
+    assert outcome.failure.message.endswith("message 1 (EpochKeys), receiver: got server, must be no such message")
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ from secagg_spec.conformance.checks import REGISTRY, Check, base
 from secagg_spec.conformance.outside import chance
 from secagg_spec.conformance.running import chart, suite
 from secagg_spec.conformance.running.drawing import Drawing, same_cases_everywhere
-from secagg_spec.conformance.sdk.secagg_adapter import DRAWING
+from secagg_spec.conformance.sdk.secagg_adapter import DRAWING, PARTIES
 from secagg_spec.errors import UsageError
 from secagg_spec.terminal import did_you_mean
 
@@ -580,8 +580,9 @@ def _confirm(connection: Connection, caps: Capabilities, failure: Failure) -> Fa
 
 
 def _draws(request: Request) -> bool:
-    """Return whether a request makes the adapter sample something, as an operation or as a user of a session."""
-    return not request.rand and (request.op in DRAWING or request.params.get("role") == "user")
+    """Return whether a request makes the adapter sample something, as an operation or as a party of a session."""
+    party = f"{request.params.get('protocol')}.{request.params.get('role')}"
+    return not request.rand and (request.op in DRAWING or bool(PARTIES.get(party, ((), ()))[1]))
 
 
 def _repeated(connection: Connection, failure: Failure) -> Failure | None:
