@@ -117,6 +117,19 @@ def test_large_sharings(t: int, n: int, first: int) -> None:
             reconstruct(t, holders, altered)
 
 
+def test_the_weights_of_many_points_are_products_of_small_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    factors: list[int] = []
+
+    def counted(numbers: list[int]) -> int:
+        factors.append(len(numbers))
+        return prod(numbers)
+
+    monkeypatch.setattr(shamir, "prod", counted)
+    holders = range(10**6, 10**6 + 100)
+    assert reconstruct(2, holders, share(bytes(range(32)), pseudorandom(1, 1), holders)) == bytes(range(32))
+    assert max(factors) <= 32
+
+
 @pytest.mark.requirement("SHM-04", "SHM-07")
 def test_leading_coefficients_may_be_zero() -> None:
     secret = bytes(range(32))

@@ -162,6 +162,7 @@ def test_counts_are_those_of_each_user_and_label() -> None:
         ("dirchlet", 2, 1.0, "dirichlet is close"),
         ("iid", 0, None, r"an integer in \[1, 1000000\]"),
         ("iid", 10**9, None, r"an integer in \[1, 1000000\]"),
+        ("dirichlet", 10**6, 1.0, "^users = 1000000: must be at most 3 with the partition dirichlet"),
         ("dirichlet", 2, "1", r"alpha = '1': must be a number in"),
         ("iid", 2, 1.0, "left out with the partition iid"),
         ("dirichlet", 2, None, "given with the partition dirichlet"),

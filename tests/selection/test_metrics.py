@@ -149,6 +149,9 @@ def test_bad_input_is_refused() -> None:
         metrics.expected_cardinality(one, float("nan"))
     with pytest.raises(ParameterError, match="rates"):
         metrics.expected_cardinality(one, True)
+    for many, rates in ((2**20, 0.1), (2000, 0.1), (2000, [0.1] * 2000), (2**32 - 2, 1)):
+        with pytest.raises(ParameterError, match=r"^rates = '\d+ batches, and denominators of \d+ bits': must be "):
+            metrics.expected_cardinality(Parameters(many, many // 2, 1), rates)
     with pytest.raises(
         ParameterError, match=r"^rates = 'such that 1048576 sets of batches differ': must be at most 65536$"
     ):

@@ -186,9 +186,17 @@ def _evaluate(descending: Sequence[int], x: int) -> int:
 @lru_cache(maxsize=64)
 def _weights(points: tuple[int, ...]) -> tuple[int, ...]:
     """Return the weights w with f(0) = w_1 f(x_1) + ... + w_m f(x_m) for every f of degree below m (Lagrange)."""
-    products = [point * prod(other - point for other in points if other != point) % PRIME for point in points]
-    whole = prod(points) % PRIME
+    products = [point * _product([other - point for other in points if other != point]) % PRIME for point in points]
+    whole = _product(points)
     return tuple(whole * inverse % PRIME for inverse in _inverses(products))
+
+
+def _product(numbers: Sequence[int]) -> int:
+    """Return the product of small numbers modulo p, reduced every `_LAZY` numbers."""
+    product = 1
+    for start in range(0, len(numbers), _LAZY):
+        product = product * prod(numbers[start : start + _LAZY]) % PRIME
+    return product
 
 
 def _inverses(values: Sequence[int]) -> list[int]:

@@ -107,6 +107,8 @@ def _by_class(dataset: Dataset, users: int) -> Parts:
 
 
 def _dirichlet(dataset: Dataset, users: int, rng: np.random.Generator, alpha: float) -> Parts:
+    if users > (most := len(dataset.train)):
+        raise ParameterError("users", users, f"at most {most} with the partition dirichlet: there are so many samples")
     classes = (np.flatnonzero(dataset.train.y == label) for label in range(dataset.classes))
     cut = [_cut(members, users, rng, alpha) for members in classes]
     return tuple(np.concatenate(own) for own in zip(*cut, strict=True))

@@ -32,6 +32,8 @@ from secagg_spec.selection.batches import Parameters
 Log = BoolArray
 """One row per round, one column per user: whether the user was in the sum."""
 MOST_SETS = 2**16
+MOST_WORK = 2**38
+"""The largest square of the number of batches, times the bits of the denominators of all users' rates: some seconds."""
 Rate = Fraction | float | int
 
 
@@ -142,7 +144,7 @@ def expected_cardinality(parameters: Parameters, rates: Rate | Sequence[Rate]) -
     Raises
     ------
     ParameterError
-        The parameters or a rate have the wrong type.
+        The parameters or a rate have the wrong type, or would take more than `MOST_WORK`.
     LengthMismatch
         The number of rates differs from the number of users.
     OutOfRange
@@ -191,14 +193,23 @@ def _complete(parameters: Parameters, rates: Rate | Sequence[Rate]) -> list[Frac
     rates = validate.plain(rates)
     if isinstance(rates, (Fraction, float, int)) and not isinstance(rates, bool):
         stays = 1 - _rate("rates", rates)
+        _check_work(parameters, parameters.N * stays.denominator.bit_length())
         return [stays**parameters.T] * parameters.batches
     given = validate.sequence("rates", rates, "probabilities")
     if len(given) != parameters.N:
         raise LengthMismatch("len(rates)", len(given), f"{parameters.N}, one for each user")
     stay = [1 - _rate(f"rates[{user}]", rate) for user, rate in enumerate(given)]
+    _check_work(parameters, sum(rate.denominator.bit_length() for rate in stay))
     return [
         prod((stay[user] for user in parameters.members(at)), start=Fraction(1)) for at in range(parameters.batches)
     ]
+
+
+def _check_work(parameters: Parameters, bits: int) -> None:
+    """Refuse batches and denominators whose distribution would take minutes or more."""
+    if parameters.batches**2 * bits > MOST_WORK:
+        allowed = f"shorter fractions, or of fewer batches: their square times the bits is at most {MOST_WORK}"
+        raise ParameterError("rates", f"{parameters.batches} batches, and denominators of {bits} bits", allowed)
 
 
 def _rate(name: str, rate: object) -> Fraction:
