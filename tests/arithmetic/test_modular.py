@@ -161,6 +161,8 @@ def test_zeros_are_as_many_as_asked_for(d: int) -> None:
     assert integers_of(Ring(7).check("zeros", Ring(7).zeros(d), (d,))) == [0] * d
     with pytest.raises(ParameterError, match=r"^d = "):
         Ring(7).zeros(-1 - d)
+    with pytest.raises(ParameterError, match=r"^d = .*: must be an integer in \[0, 4294967295\]$"):
+        Ring(7).zeros(2**80 + d)
 
 
 # ------------------------------------------------------------------------------------------------- linear algebra
@@ -271,6 +273,12 @@ def test_interpolation_is_what_elimination_gives(data: st.DataObject) -> None:
 def test_interpolation_refuses_points_that_are_0_or_stand_twice(points: list[int]) -> None:
     with pytest.raises(OutOfRange, match="different from 0"):
         next(PrimeField(7).interpolation(np.array(points, dtype=np.uint64), 1, 1))
+
+
+@pytest.mark.parametrize("together", [0, -1])
+def test_interpolation_refuses_parts_without_rows(together: int) -> None:
+    with pytest.raises(ParameterError, match=rf"^together = {together}: must be an integer >= 1$"):
+        next(PrimeField(7).interpolation(np.array([1, 2], dtype=np.uint64), 2, together))
 
 
 # ------------------------------------------------------------------------------------------------------ refusals

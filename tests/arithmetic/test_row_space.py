@@ -140,8 +140,9 @@ def test_large_entries_are_not_reduced_and_fractions_are_refused() -> None:
     large = np.array([[2**63 + 1, 1], [2**63 + 1, 1]], dtype=np.uint64)
     assert rationals.rank(large) == 1
     assert rationals.rank(large[:1] // np.uint64(1)) == 1
+    assert rationals.rank(large[:0]) == rationals.rank(large[:, :0]) == 0
     assert rationals.solve(np.array([[2**64 - 1]], dtype=np.uint64), [2**64 - 1]) == (Fraction(1),)
-    for wrong in (np.array([[0.5]]), np.array([["1"]]), np.array([1])):
+    for wrong in (np.array([[0.5]]), np.array([["1"]]), np.array([1]), np.zeros((0, 3, 3), int), np.zeros((0, 3))):
         with pytest.raises(ParameterError, match="matrix = "):
             rationals.rank(wrong)
 

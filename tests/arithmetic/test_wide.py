@@ -130,6 +130,8 @@ def test_what_is_no_element_is_refused(wrong: Any) -> None:
     if not isinstance(wrong, (int, np.int64)):
         with pytest.raises(ParameterError, match="values = "):
             WIDE.encode_signed(wide.objects([wrong]))
+        with pytest.raises(ParameterError, match="values = 'list'"):
+            WIDE.encode_signed([wrong])  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("QNT-07")

@@ -19,6 +19,7 @@ from secagg_spec.crypto.boxes import (
     SELF,
     Address,
     Epoch,
+    PerPosition,
     PositionKeys,
     mask_key,
     open_box,
@@ -225,6 +226,16 @@ def test_keys_of_another_length_are_refused(epoch: Epoch) -> None:
         PER_POSITION.check_key(epoch, bytes(96 + own), (PAIR, 0), bytes(31))
     with pytest.raises(ParameterError):
         PER_POSITION.check_key(epoch, bytes(96 + own), (PAIR, 0), bytes(32))
+
+
+@pytest.mark.parametrize("slot", [(PAIR, 3), (PAIR, -1), ("x", 0), (SELF, 0), (PAIR, None)])
+def test_a_slot_that_no_epoch_has_is_refused(slot: Any) -> None:
+    ring = PositionKeys(bytes(96))
+    for call in (lambda: ring.secrets(PLAIN, (slot,), ()), lambda: PerPosition().public(PLAIN, bytes(96), slot)):
+        with pytest.raises(ParameterError, match=r"^(purpose|position) = "):
+            call()
+    with pytest.raises(LengthMismatch, match=r"^len\(keys\) = 0"):
+        ring.forget().secrets(PLAIN, PLAIN.slots(), ())
 
 
 def test_a_box_costs_the_same_in_an_epoch_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -200,6 +200,8 @@ def test_nobody_draws_more_numbers_than_a_message_can_count() -> None:
     draws: tuple[Callable[[], object], ...] = (
         lambda: draw_elements(source, Ring(7), (2**32,)),
         lambda: draw_elements(source, Ring(7), (2**16, 2**16)),
+        lambda: draw_elements(source, Ring(7), (0, 2**32)),
+        lambda: draw_elements(source, Ring(7), (2**16, 0, 2**16)),
         lambda: draw_rounding(source, 2**32),
         lambda: draw_coefficients(source, 2**32),
     )

@@ -53,6 +53,9 @@ def test_other_names_and_images_that_are_too_small_are_refused() -> None:
     for name in ("lenet5", "heterosag-cnn", "vgg11"):
         with pytest.raises(ParameterError, match="8x8 pixels"):
             models.build(name, stand_in.dataset())
+    for name in models.NAMES:
+        with pytest.raises(ParameterError, match="0x0 pixels, which are too small"):
+            models.build(name, stand_in.dataset(side=0))
 
 
 def test_models_start_as_the_papers_say() -> None:

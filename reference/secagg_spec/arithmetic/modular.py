@@ -168,8 +168,8 @@ class Ring:
         """Refuse a ring whose elements are no words of 32 bits: `wide.WideRing`."""
 
     def zeros(self, d: int) -> UintArray:
-        """Return d elements that are 0."""
-        return np.zeros(validate.integer("d", d, 0), dtype=self.dtype)
+        """Return d elements that are 0, 2^32 - 1 at most."""
+        return np.zeros(validate.integer("d", d, 0, validate.MAX_COUNT), dtype=self.dtype)
 
     def matmul(self, a: UintArray, b: UintArray) -> UintArray:
         """Return the exact product of an (m, k) and a (k, n) array, shape (m, n) (MOD-04)."""
@@ -288,9 +288,12 @@ class PrimeField(Ring):
         ------
         OutOfRange
             A point is 0, or stands twice.
+        ParameterError
+            `count` or `together` is out of its range.
         """
         points = self.check("points", points, (None,))
         count = validate.integer("count", count, 0, points.size)
+        together = validate.integer("together", together, 1)
         product = np.ones(1, dtype=self.dtype)  # the product of all x - point, from the constant on
         for point in points:
             grown = self.zeros(product.size + 1)

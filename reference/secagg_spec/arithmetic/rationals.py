@@ -28,9 +28,8 @@ def rank(matrix: Numbers) -> int:
     ParameterError
         The matrix has other entries, or does not have two axes.
     """
-    if not matrix.size:
-        return 0
-    return int(flint.fmpz_mat(_entries(matrix)).rank())
+    entries = _entries(matrix)
+    return int(flint.fmpz_mat(entries).rank()) if matrix.size else 0
 
 
 def independent_columns(matrix: Numbers, prime: int) -> list[int]:

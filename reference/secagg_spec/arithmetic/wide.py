@@ -79,10 +79,11 @@ class WideRing(Ring):
         Raises
         ------
         ParameterError
-            A value is no integer.
+            Not an array, or a value is no integer.
         OutOfRange
             A value would not survive `decode_signed`.
         """
+        values = validate.array("values", values, None)
         low, high = -(self.modulus // 2), (self.modulus - 1) // 2
         numbers = [validate.secret_integer("values", value, "integers") for value in values.flat]
         for value in numbers:

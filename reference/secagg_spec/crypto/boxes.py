@@ -225,7 +225,15 @@ class PerPosition(validate.Plain):
             raise ParameterError("key", "a secret key", f"the one of the {slot[0]} of position {slot[1]}")
 
     def public(self, epoch: Epoch, published: bytes, slot: tuple[str, int]) -> bytes:
-        """Return the public key of a slot, 32 bytes."""
+        """Return the public key of a slot, 32 bytes.
+
+        Raises
+        ------
+        LengthMismatch
+            There are not 32 bytes for each slot.
+        ParameterError
+            The epoch has no such slot.
+        """
         self.check_published(epoch, published)
         return _of_slot(published, epoch, slot)
 
@@ -295,14 +303,16 @@ class PositionKeys(validate.Plain):
         return b"".join(public_key(key) for key in self.secrets(epoch, epoch.slots(), ()))
 
     def secrets(self, epoch: Epoch, slots: Sequence[tuple[str, int]], sampled: tuple[Any, ...]) -> tuple[bytes, ...]:
-        """Return the private keys of some slots."""
+        """Return the private keys of some slots; errors as in `PerPosition.public`."""
+        PER_POSITION.check_published(epoch, self.keys)
         return tuple(_of_slot(self.keys, epoch, slot) for slot in slots)
 
 
 def _of_slot(keys: bytes, epoch: Epoch, slot: tuple[str, int]) -> bytes:
     """Return the key of a slot, 32 bytes, given the keys of all slots."""
     purpose, position = slot
-    at = KEY_BYTES * (PURPOSES.index(purpose) * epoch.positions + position)
+    position = validate.integer("position", position, 0, epoch.positions - 1)
+    at = KEY_BYTES * (PURPOSES.index(validate.one_of("purpose", purpose, epoch.purposes)) * epoch.positions + position)
     return keys[at : at + KEY_BYTES]
 
 

@@ -66,10 +66,10 @@ def draw_elements(source: Source, ring: Ring, shape: tuple[int, ...]) -> UintArr
     """Draw uniform elements of the given shape, 2^32 - 1 at most, of a ring up to 2^32 (RND-02)."""
     if not isinstance(shape, tuple):
         raise ParameterError("shape", shape, "a tuple")
-    count = prod(validate.integer("shape", length, 0) for length in shape)
-    validate.integer("elements of the shape", count, 0, validate.MAX_COUNT)
+    lengths = [validate.integer("shape", length, 0) for length in shape]
+    validate.integer("elements of the shape", prod(filter(None, lengths)), 0, validate.MAX_COUNT)
     parts: list[UintArray] = []
-    missing = count
+    missing = prod(lengths)
     while missing:
         data = source.take(4 * words_for(ring, missing))
         part = elements_from_bytes(ring, data, min(missing, usable_words(ring, data)))

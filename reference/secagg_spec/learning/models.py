@@ -301,7 +301,7 @@ def _check_sizes(name: str, layers: Sequence[Layer], shape: tuple[int, int, int]
             side += 2 * layer.padding - layer.kernel + 1
         if isinstance(layer, Maxima):
             side = _pooled(side, layer)
-        if side < 1:
+        if min(side, shape[1]) < 1:
             raise ParameterError("model", name, f"one for images of {shape[1]}x{shape[2]} pixels, which are too small")
 
 
