@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.json:
             writable_folder("--json", options.json.parent)
         if options.json and options.json.exists():
-            writable_file("--json", options.json)
+            writable_file("--json", options.json, begins=f'{{\n "schema": "{stored.VERSION}"')
     except UsageError as error:
         return _refused(str(error))
     if options.list:

@@ -89,7 +89,7 @@ def test_a_run_that_is_killed_leaves_no_file_that_says_more_than_it_judged(tmp_p
 @pytest.mark.requirement("CNF-68")
 def test_files_say_from_the_start_that_the_run_is_not_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, seen = tmp_path / "r.json", list[str]()
-    path.write_text('{"footer": "of an earlier one"}')
+    path.write_text('{\n  "schema": "secagg-spec-report/1", "footer": "of an earlier one"}')
     monkeypatch.setattr(command, "_judge_all", lambda *arguments: seen.append(path.read_text()))
     conform(tmp_path, "none", "-k", "field.add/exact", "--json", str(path))
     assert "footer" not in json.loads(seen[0])

@@ -76,7 +76,9 @@ def differences_of_runs(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[
         for name in sorted({*was, *now})
         if was.get(name) != now.get(name)
     ]
-    waits, now_waits = ({target["target"]: target["options"] for target in report["targets"]} for report in (old, new))
+    waits, now_waits = (
+        {target["target"]: target.get("options", []) for target in report["targets"]} for report in (old, new)
+    )
     notes += [
         f"other time-outs of {name}: {_or_defaults(waits[name])} before, {_or_defaults(now_waits[name])} now"
         for name in waits

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from secagg_spec import errors
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import Source, draw_below
-from secagg_spec.errors import ParameterError, TooFewSurvivors
 from secagg_spec.protocols.begun import session_id
 from secagg_spec.protocols.multi_round.round import (
     Parameters,
@@ -95,7 +95,7 @@ def run_session(
     nobody = np.zeros(parameters.selection.N, dtype=np.bool_)
     strategies.ranges(parameters.selection, strategy, hall.frequencies, nobody)  # refuses a wrong strategy
     if not callable(getattr(source, "take", None)):
-        raise ParameterError("source", validate.class_of(source), "a source of bytes, with a method take")
+        raise errors.ParameterError("source", validate.class_of(source), "a source of bytes, with a method take")
     for number, turn in enumerate(validate.sequence("turns", turns, "turns")):
         _check(parameters, f"turns[{number}]", turn)
     outcomes: list[Outcome] = []
@@ -149,7 +149,7 @@ class _Hall:
         """Run one round among the users that were chosen."""
         network = Network(self.parameters.base.table, self._seated(number, chosen, turn.updates))
         randomness = draw_randomness(self.parameters, dict.fromkeys(range(len(chosen)), self.source))
-        with suppress(TooFewSurvivors):
+        with suppress(errors.TooFewSurvivors):
             run_synchronous(network, _dropouts_of(turn, chosen), randomness)
         server = network.states[SERVER]
         self.states |= {chosen[place]: state for place, state in network.states.items() if place != SERVER}
