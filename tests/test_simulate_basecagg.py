@@ -76,13 +76,14 @@ def test_a_model_that_differs_is_a_failure(capsys: pytest.CaptureFixture[str], m
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--buffer", "0"], "buffer = 0: must be an integer in [1, 8]"),
-        (["--buffer", "9"], "buffer = 9: must be an integer in [1, 8]"),
-        (["--buffer", "2"], "K = 2: must be an integer in [3, 8]"),
+        (["--buffer", "0"], "buffer = 0: must be an integer in [3, 8]"),
+        (["--buffer", "9"], "buffer = 9: must be an integer in [3, 8]"),
+        (["--buffer", "3", "--colluders", "2"], "buffer = 3: must be an integer in [4, 8]"),
         (["--staleness", "polynomial:-1"], "alpha = '-1': must be a fraction p/r"),
         (["--staleness", "polynomial:nan"], "alpha = 'nan'"),
         (["--staleness", "polynomial:0.123"], "1 <= r <= 100"),
         (["--staleness", "hinge:1"], "hinge:A,B"),
+        (["--staleness", "hinge:1/3,0.5"], "B is a whole number of at most 10 digits"),
         (["--staleness", "hinge:1," + "9" * 5000], "hinge:A,B"),
         (["--staleness", "linear"], "constant, polynomial:ALPHA or hinge:A,B"),
         (["--weight-level", "0"], "c_g = 0"),
@@ -103,9 +104,12 @@ def test_a_model_that_differs_is_a_failure(capsys: pytest.CaptureFixture[str], m
         ),
         (
             ["--learning-rate", "999"],
-            "; take a smaller --learning-rate (999) or --update-level (65536), or a larger --modulus\n",
+            "; take a smaller --learning-rate (999), --update-level (65536), --weight-level (64) or --buffer (5)\n",
         ),
-        (["--modulus", "65537"], "in magnitude; take a smaller --update-level (65536), or a larger --modulus\n"),
+        (
+            ["--modulus", "65537"],
+            "--update-level (65536), --weight-level (64) or --buffer (5), or a larger --modulus\n",
+        ),
         (["--signatures", "6"], "left out, but with --profile active"),
         (["--profile", "active", "--by", "cores"], "messages in the active profile"),
         (["--profile", "active", "--signatures", "5"], "W = 5"),

@@ -77,6 +77,7 @@ def test_a_failure_becomes_a_vector_that_finds_the_bug(
     assert "added found-01" in out
     [vector] = store.load(into).vectors
     assert (vector.id, vector.clauses, kind in vector.as_json()) == ("found-01", (clause,), True)
+    assert ("gave a result although" in vector.comment, vector.comment != "") == (False, True)
     assert cli.main(["vectors", "--file", str(into), "--target", "reference"]) == 0
     assert cli.main(["vectors", "--file", str(into), "--", *MUTANT, mutant]) == 1
     again = promote(capsys, path, "--id", "found-02", "--clause", clause, "--into", str(into))
@@ -92,6 +93,7 @@ def test_a_failure_becomes_a_vector_that_finds_the_bug(
         (["--id", "round-tiny", "--clause", "LSA-02"], "in use"),
         (["--id", "Found 1", "--clause", "LSA-02"], "lowercase"),
         (["--id", "found-1", "--clause", "LSA-99"], "no such clause"),
+        (["--id", "found-1", "--clause", "LSA-02", "--comment", ""], "--comment: the text is empty"),
     ],
 )
 def test_names_that_cannot_be_used_are_one_line(

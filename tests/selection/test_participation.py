@@ -356,7 +356,11 @@ def test_what_is_not_utf_8_is_named_by_its_line(tmp_path: Path) -> None:
             "a text that holds a number beyond binary64, 1e400: must be",
         ),
         ("[" * 100_000, "a text that is nested deeper than 128 levels: must be JSON as in"),
-        ('{"users": 4294967295, "rounds": [[0]]}', "log.json, log = 1 sets of 4294967295 users: must be at most"),
+        ('{"users": 4294967295, "rounds": []}', "log.json, users = 4294967295: must be"),
+        (
+            '{"users": 16777216, "rounds": [' + ",".join(17 * ["[0]"]) + "]}",
+            "log = 17 sets of 16777216 users: must be at",
+        ),
     ],
 )
 def test_what_does_not_fit_the_schema_is_refused_in_one_line(tmp_path: Path, document: str, said: str) -> None:

@@ -51,5 +51,7 @@ def class_labels(log: BoolArray) -> NDArray[np.intp]:
     """
     validate.truths("log", log, (None, None))
     columns = np.ascontiguousarray(np.packbits(log, axis=0).T)
-    numbers: dict[bytes, int] = {bytes(columns.shape[1]): -1}
-    return np.array([numbers.setdefault(column.tobytes(), len(numbers) - 1) for column in columns], dtype=np.intp)
+    labels, numbers = np.full(len(columns), -1, dtype=np.intp), dict[bytes, int]()
+    for at in np.flatnonzero(columns.any(axis=1)):
+        labels[at] = numbers.setdefault(columns[at].tobytes(), len(numbers))
+    return labels

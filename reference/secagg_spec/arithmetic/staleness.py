@@ -160,7 +160,10 @@ def read(name: str, text: str) -> Staleness:
     if kind == "constant" and text == kind:
         return Staleness.constant()
     raise ParameterError(
-        name, text, f"constant, polynomial:ALPHA or hinge:A,B, as in polynomial:1/2; B has at most {_DIGITS} digits"
+        name,
+        text,
+        "constant, polynomial:ALPHA or hinge:A,B, as in polynomial:1/2; "
+        f"B is a whole number of at most {_DIGITS} digits",
     )
 
 

@@ -283,7 +283,9 @@ def add_promote(commands: Any) -> None:
     parser.add_argument("repro", type=Path, help="the .jsonl file of the failure, or its .expected.json")
     parser.add_argument("--id", required=True, metavar="NAME", help="the id: lowercase words joined by hyphens")
     parser.add_argument("--clause", action="append", required=True, metavar="CLAUSE", help="a clause that decides it")
-    parser.add_argument("--comment", metavar="TEXT", help="a description of the case (the message of the failure)")
+    parser.add_argument(
+        "--comment", metavar="TEXT", help="what is wrong in the case (as the reference or the failure says it)"
+    )
     parser.add_argument("--into", type=Path, metavar="FILE", help="the file of vectors (spec/vectors/findings.json)")
     parser.add_argument("--flag", action="append", default=[], metavar="FLAG", help="a flag of FILE in flags.toml")
     parser.add_argument("--covers", metavar="TEXT", help="what a new FILE that flags.toml lists is about")

@@ -34,6 +34,8 @@ _COVERS = "Cases in which implementations failed, found by the kit and kept."
 def main(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     _check_names(options.id, options.clause)
+    if options.comment == "":
+        raise UsageError("--comment: the text is empty; without the option, the failure describes the case")
     stored, clauses = repros.load(options.repro), tuple(dict.fromkeys(options.clause))
     path = system.resolved(options.into or store.folder() / f"{store.FINDINGS}.json")
     listed = flags_of(path.stem) if _is_of_the_text(path) else {}
@@ -73,7 +75,8 @@ def decided(
     if OPERATIONS[operation][1] and set(rand) <= {"seed"}:
         raise UsageError(f"{operation} was asked without explicit randomness: the result is the implementation's own")
     answer, expected = ask(operation, params, rand), stored.get("expected_of_the_last_answer")
-    text = comment or stored["message"]
+    reason = answer.get("reject", {}).get("message")
+    text = (reason or stored["message"]) if comment is None else comment
     described = (id, clauses, flags, text, operation, params, rand)
     policy = _PRESUPPOSED.get(operation, {})
     codes = expected.get("reject") if isinstance(expected, dict) else None

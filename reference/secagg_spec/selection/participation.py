@@ -29,6 +29,8 @@ WHOLE_DIGITS = 18
 """The most digits of a number in a log."""
 MAX_ENTRIES = 2**28
 """The largest number of truth values in the sets of a log, one for each user of each set."""
+MAX_USERS = 2**24
+"""The most users on a roster."""
 MAX_SEGMENTS = 2**16
 """The most segments of a round: HeteroSAg has one for each subgroup, of 2^16 users at most (HSA-01)."""
 
@@ -58,7 +60,7 @@ class Roster(validate.Plain):
         super().__post_init__()
         if self.names is not None:
             self._check_names(self.names)
-        validate.integer("users", self.count, 0 if not self.closed else 1, validate.MAX_COUNT)
+        validate.integer("users", self.count, 0 if not self.closed else 1, MAX_USERS)
 
     @classmethod
     def named(cls, names: Sequence[str], closed: bool = True) -> Roster:

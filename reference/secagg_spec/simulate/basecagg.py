@@ -11,6 +11,7 @@ import numpy as np
 
 from secagg_spec import system
 from secagg_spec.arithmetic import numerals, validate
+from secagg_spec.arithmetic.modular import DEFAULT_PRIME
 from secagg_spec.arithmetic.staleness import Staleness, read
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.prg import KEY_BYTES
@@ -47,7 +48,7 @@ def add_options(parser: Any) -> None:
         "--staleness",
         default="polynomial:1",
         metavar="FUNCTION",
-        help="constant, polynomial:ALPHA or hinge:A,B, with fractions such as 0.5 or 1/3 (polynomial:1)",
+        help="constant, polynomial:ALPHA or hinge:A,B, ALPHA and A as 0.5 or 1/3, B whole (polynomial:1)",
     )
     add("--weight-level", type=int, default=64, metavar="c_g", help="level of the weights (64)")
     add("--update-level", type=int, default=2**16, metavar="c_l", help="level of the updates (2**16)")
@@ -101,8 +102,10 @@ def main(options: argparse.Namespace) -> int:
         try:
             report = run.next_round()
         except OutOfRange as error:
-            rate = f"--learning-rate ({options.learning_rate}) or " * bool(number)  # no model has changed in round 0
-            smaller = f"{rate}--update-level ({parameters.c_l}), or a larger --modulus"
+            rate = f"--learning-rate ({options.learning_rate}), " * bool(number)  # no model has changed in round 0
+            levels = f"--update-level ({parameters.c_l}), --weight-level ({parameters.c_g})"
+            larger = ", or a larger --modulus" * (parameters.q < DEFAULT_PRIME)
+            smaller = f"{rate}{levels} or --buffer ({parameters.K}){larger}"
             raise UsageError(f"an update of round {number} is too large: {error}; take a smaller {smaller}") from None
         finally:
             progress.end()
@@ -139,7 +142,7 @@ def _parameters(options: argparse.Namespace) -> Parameters:
     numbers = {"q": options.modulus, "N": N, "D": D, "U": U, "T": T, "d": options.length, "K": K}
     levels = {"c_l": options.update_level, "c_g": options.weight_level, "tau_max": options.max_staleness}
     refuse_large("users * users + users * length", N * N + N * validate.integer("length", options.length, 1))
-    K = validate.integer("buffer", K, 1, N)
+    K = validate.integer("buffer", K, 3 if options.colluders is None else T + 2, N)
     parameters = Parameters(**numbers, **levels, staleness=read("--staleness", options.staleness))
     if active:
         fewest = max((N + T) // 2 + 1, U)
