@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -210,9 +210,16 @@ def test_all_unions_are_counted_in_the_segments_that_show_them(matrix: Matrix) -
         assert found.share(left_out) == 1 - inference_robustness(matrix, left_out).value
 
 
-@pytest.mark.parametrize("matrix", [(((0, 1, 2),),) * 3, (tuple((z,) for z in range(21)),) * 21])
-def test_unions_of_large_cells_or_of_too_many_subgroups_are_refused(matrix: Matrix) -> None:
-    with pytest.raises(ParameterError, match="at most 20 subgroups, one or two in each cell"):
+@pytest.mark.parametrize("left_out", [(0, 1, 2), (3, 1, 0), range(4)])
+def test_where_at_most_one_subgroup_is_left_no_union_is_shown(left_out: Sequence[int]) -> None:
+    found = Unions(MATRICES["cyclic"](4))
+    assert found.most(left_out) == (0, ())
+    assert found.share(left_out) == 1 - inference_robustness(found.matrix, left_out).value == 0
+
+
+@pytest.mark.parametrize("matrix", [(), (((0, 1, 2),),) * 3, (tuple((z,) for z in range(21)),) * 21])
+def test_unions_of_large_cells_and_of_no_or_too_many_subgroups_are_refused(matrix: Matrix) -> None:
+    with pytest.raises(ParameterError, match="of 1 to 20 subgroups, one or two in each cell"):
         Unions(matrix)
 
 

@@ -29,17 +29,17 @@ class Unions:
     Parameters
     ----------
     matrix : Matrix
-        A matrix of at most 20 subgroups, with one or two in each cell.
+        A matrix of 1 to 20 subgroups, with one or two in each cell.
 
     Raises
     ------
     ParameterError
-        The matrix has more than 20 subgroups, or more than two in a cell.
+        The matrix has no subgroup or more than 20, or more than two in a cell.
     """
 
     def __init__(self, matrix: Matrix) -> None:
-        if len(matrix) > _MOST or any(len(cell) > 2 for row in matrix for cell in row):
-            raise ParameterError("matrix", matrix, f"a matrix of at most {_MOST} subgroups, one or two in each cell")
+        if not 1 <= len(matrix) <= _MOST or any(len(cell) > 2 for row in matrix for cell in row):
+            raise ParameterError("matrix", matrix, f"a matrix of 1 to {_MOST} subgroups, one or two in each cell")
         self.matrix, self.count = matrix, len(matrix)
         self.sets = np.arange(2**self.count, dtype=np.uint32)
         self._partners = [_partners(row) for row in matrix]
@@ -63,14 +63,17 @@ class Unions:
         return found
 
     def most(self, dropped: Collection[int] = ()) -> tuple[int, Users]:
-        """Return the largest count of a nonempty, proper set of the subgroups left, and the first set that has it."""
+        """Return the largest count of a nonempty, proper set of the subgroups left, and the first set that has it.
+
+        Where at most one subgroup is left there is no such set: 0 and the empty set.
+        """
         counts, out = self.counts(dropped), sum(1 << z for z in set(dropped))
         counts[0] = counts[2**self.count - 1 - out] = -1
         best = int(np.argmax(counts))
-        return int(counts[best]), self.members(best)
+        return max(int(counts[best]), 0), self.members(best)
 
     def share(self, dropped: Collection[int] = ()) -> Fraction:
-        """Return the largest share of segments in which a set is decodable, 1 - delta."""
+        """Return the largest share of segments in which a set is decodable, 1 - delta; 0 without such a set."""
         return Fraction(self.most(dropped)[0], self.count)
 
     def members(self, number: int) -> Users:
