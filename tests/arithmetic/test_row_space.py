@@ -11,6 +11,7 @@ import pytest
 import sympy
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import rationals
 from secagg_spec.arithmetic.row_space import PRIMES, RowSpace
@@ -128,6 +129,14 @@ def test_solutions_solve(log: BoolArray, right: list[int]) -> None:
 def test_independent_columns_are_the_first_ones(log: BoolArray) -> None:
     exact = sympy.Matrix(*log.shape, log.astype(int).ravel().tolist())
     assert rationals.independent_columns(log, PRIMES[0]) == list(exact.rref()[1])
+
+
+@pytest.mark.parametrize("prime", [4, 2**32, 2**62, 2**64 + 13, 1, 0, -7, 7.0, True])
+@pytest.mark.parametrize("matrix", [np.array([[2, 0], [0, 1]]), np.zeros((0, 2), dtype=bool)])
+def test_independent_columns_are_sought_modulo_a_prime_alone(matrix: NDArray[Any], prime: Any) -> None:
+    """FLINT ends the whole process where it cannot invert."""
+    with pytest.raises(ParameterError, match=r"^prime = "):
+        rationals.independent_columns(matrix, prime)
 
 
 @pytest.mark.parametrize("row", [[True, False], np.array([1, 0]), np.array([True])])

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.modular import is_prime
 from secagg_spec.arithmetic.validate import BoolArray, UintArray
 from secagg_spec.errors import LengthMismatch, ParameterError
 
@@ -33,7 +34,17 @@ def rank(matrix: Numbers) -> int:
 
 
 def independent_columns(matrix: Numbers, prime: int) -> list[int]:
-    """Return, ascending, a largest set of columns that are independent modulo a prime, each as early as possible."""
+    """Return, ascending, a largest set of columns that are independent modulo a prime, each as early as possible.
+
+    Raises
+    ------
+    ParameterError
+        The matrix has other entries than integers or truth values, or does not have two axes; or the modulus is no
+        prime below 2^64.
+    """
+    prime = validate.integer("prime", prime, 2, 2**64 - 1)
+    if not is_prime(prime):
+        raise ParameterError("prime", prime, "a prime")
     if not matrix.size:
         return []
     reduced, count = flint.nmod_mat(_entries(matrix), prime).rref()
