@@ -563,6 +563,14 @@ def test_an_answer_lists_users_in_order() -> None:
     assert (answer.seeds, answer.keys) == ((1, 8, 9, 11), (0, 2, 3, 10))
 
 
+@pytest.mark.parametrize("survivors", [(), (0, 1, 2, 3), (4,)])
+def test_survivors_are_users_who_shared_at_least_one(survivors: Users) -> None:
+    with pytest.raises(
+        ParameterError, match=r"^dropouts = .*: must be U_2 and U_3, where U_3 is one user of U_2 or more$"
+    ):
+        next(model.audit(TINY, TINY.graph(), [(0,)], [(EVERYONE, EVERYONE), ((0, 1, 2), survivors)]))
+
+
 def test_users_outside_the_roster_are_refused() -> None:
     with pytest.raises(UnknownUser):
         list(model.audit(TINY, TINY.graph(), [(5,)], [(EVERYONE, EVERYONE)]))

@@ -402,7 +402,7 @@ def audit(
     graph : Graph
     coalitions : sequence of tuples of int
     dropouts : sequence of (tuple of int, tuple of int)
-        U_2 and U_3; see `every_dropout`.
+        U_2 and U_3, a user or more of U_2; see `every_dropout`.
 
     Raises
     ------
@@ -410,9 +410,14 @@ def audit(
         A core is not affine, so no verdict of this kind exists.
     UnknownUser, DuplicateUser
         A coalition or a set names a user outside the roster, or one twice.
+    ParameterError
+        U_3 is empty, or has a user that is not in U_2.
     """
     for users in (*coalitions, *(chosen for pair in dropouts for chosen in pair)):
         validate.users("users", users, parameters.N)
+    for sharers, survivors in dropouts:
+        if not survivors or not set(survivors) <= set(sharers):
+            raise ParameterError("dropouts", (sharers, survivors), "U_2 and U_3, where U_3 is one user of U_2 or more")
     everyone = {s: Element(parameters.ring, graph, parameters.t, s) for s in dict.fromkeys(s for s, _ in dropouts)}
     exact = {(sharers, survivors): _exact(everyone[sharers], survivors) for sharers, survivors in dropouts}
     for coalition in coalitions:
