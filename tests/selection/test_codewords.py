@@ -14,6 +14,7 @@ import pytest
 from secagg_spec.arithmetic import dependence
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.errors import LengthMismatch, ParameterError
 from secagg_spec.selection import codewords
 from secagg_spec.selection.codewords import Code, code_of
 from secagg_spec.selection.metrics import Log
@@ -192,3 +193,12 @@ def test_of_many_rounds_few_rows_are_kept_when_all_columns_are_independent_on_th
     hidden[:, 4] = False
     hidden[-1, 4] = True
     assert len(code_of(hidden).rows) == len(np.unique(hidden, axis=0))
+
+
+@pytest.mark.parametrize(
+    ("shape", "error"), [((2, 3), ParameterError), ((0, 3), LengthMismatch), ((2, 0), LengthMismatch)]
+)
+def test_a_log_in_which_nobody_took_part_has_no_code(shape: tuple[int, int], error: type[ParameterError]) -> None:
+    with pytest.raises(error, match=r"^log") as caught:
+        code_of(np.zeros(shape, dtype=bool))
+    assert type(caught.value) is error

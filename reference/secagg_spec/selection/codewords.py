@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from secagg_spec.arithmetic import dependence
 from secagg_spec.arithmetic.modular import PrimeField, is_prime
 from secagg_spec.arithmetic.validate import BoolArray, UintArray
-from secagg_spec.errors import LengthMismatch
+from secagg_spec.errors import LengthMismatch, ParameterError
 from secagg_spec.selection.metrics import classes
 
 EXACT_USERS = 12
@@ -55,9 +55,13 @@ def code_of(log: BoolArray) -> Code:
     ------
     LengthMismatch
         The log has no round or no user.
+    ParameterError
+        Nobody took part in any round.
     """
     if log.ndim != 2 or not log.size:
         raise LengthMismatch("log.shape", log.shape, "(rounds, users), at least one of each")
+    if not log.any():
+        raise ParameterError("log", "without a user that took part", "a log of a round or more with users")
     for modulus in range(dependence.MODULI - 1, 2, -2):
         if is_prime(modulus):
             try:
