@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from secagg_spec.errors import DuplicateUser, ParameterError, UnknownUser
 from secagg_spec.selection.batches import (
     MAX_USERS,
+    MOST_LISTED,
     PRESETS,
     Parameters,
     complete,
@@ -139,6 +140,16 @@ def test_sizes_of_the_paper() -> None:
         190,
         10,
     ]
+
+
+def test_families_that_hardly_end_are_refused() -> None:
+    assert family_size(Parameters(MAX_USERS - 1, MAX_USERS - 2, 1)) == MAX_USERS - 1
+    for K in (MAX_USERS // 2, 2**18, MAX_USERS - 2**18):
+        with pytest.raises(ParameterError, match=r"^\(N, K, T\) = .* must be such that .* is at most 4194304$"):
+            family_size(Parameters(MAX_USERS, K, 1))
+    assert next(family(Parameters(3 * MOST_LISTED, 6, 3))) == tuple(range(6))
+    with pytest.raises(ParameterError, match=r"^N/T = 1048577: must be an integer in \[1, 1048576\]$"):
+        family(Parameters(MOST_LISTED + 1, 2, 1))
 
 
 @given(st.sampled_from(SMALL), st.data())

@@ -27,6 +27,10 @@ from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.errors import ParameterError
 
 MAX_USERS = 2**32 - 1
+MOST_LISTED = 2**20
+"""The most batches of a family that is listed: all of them are in memory at once."""
+MOST_BITS = 2**22
+"""The largest min(K, N - K)/T times the bits of N/T, which bounds the bits of the number of sets: some seconds."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +88,29 @@ PRESETS: Mapping[str, Parameters] = MappingProxyType(
 
 
 def family_size(parameters: Parameters) -> int:
-    """Return how many sets may be chosen, C(N/T, K/T) (MRA-02)."""
+    """Return how many sets may be chosen, C(N/T, K/T) (MRA-02).
+
+    Raises
+    ------
+    ParameterError
+        min(K, N - K)/T times the bits of N/T is above `MOST_BITS`.
+    """
+    fewer = min(parameters.per_round, parameters.batches - parameters.per_round)
+    if fewer * parameters.batches.bit_length() > MOST_BITS:
+        allowed = f"such that min(K, N - K)/T times the bits of N/T is at most {MOST_BITS}"
+        raise ParameterError("(N, K, T)", (parameters.N, parameters.K, parameters.T), allowed)
     return comb(parameters.batches, parameters.per_round)
 
 
 def family(parameters: Parameters) -> Iterator[tuple[int, ...]]:
-    """Yield the sets that may be chosen, each with ascending users, in lexicographic order (MRA-02)."""
+    """Yield the sets that may be chosen, each with ascending users, in lexicographic order (MRA-02).
+
+    Raises
+    ------
+    ParameterError
+        There are more than `MOST_LISTED` batches.
+    """
+    validate.integer("N/T", parameters.batches, 1, MOST_LISTED)
     chosen = combinations(range(parameters.batches), parameters.per_round)
     return (parameters.users(batches) for batches in chosen)
 
