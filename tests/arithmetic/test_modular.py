@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from operator import add, mul, sub
 from typing import Any
@@ -269,9 +270,11 @@ def test_interpolation_is_what_elimination_gives(data: st.DataObject) -> None:
 
 
 @pytest.mark.requirement("MDS-02", "ERR-02")
-@pytest.mark.parametrize("points", [[0], [0, 1], [3, 3], [1, 2, 1]])
-def test_interpolation_refuses_points_that_are_0_or_stand_twice(points: list[int]) -> None:
-    with pytest.raises(OutOfRange, match="different from 0"):
+@pytest.mark.parametrize(
+    ("points", "wrong"), [([0], "0] = 0"), ([1, 0], "1] = 0"), ([3, 3], "1] = 3"), ([1, 2, 1], "2] = 1")]
+)
+def test_interpolation_refuses_points_that_are_0_or_stand_twice(points: list[int], wrong: str) -> None:
+    with pytest.raises(OutOfRange, match=rf"^points\[{re.escape(wrong)}: must be different from 0 and from the points"):
         next(PrimeField(7).interpolation(np.array(points, dtype=np.uint64), 1, 1))
 
 

@@ -391,7 +391,6 @@ CALLS: dict[str, Call] = {
         lightsecagg.recover,
         {"masked_sum": vector([1, 2, 3]), "users": [0, 2, 4], "shares": SHARES[[0, 2, 4]]},
         {"parameters": TINY},
-        ("a", "b"),
     ),
     "user_start": Call(
         lightsecagg.user_start,
@@ -1172,6 +1171,8 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         LengthMismatch,
         "held[0] = array([], dtype=uint64): must be L >= 1 elements",
     ),
+    ("recover", {"masked_sum": vector([1, 2])}, LengthMismatch, "masked_sum.shape = (2,): must be (3)"),
+    ("recover", {"masked_sum": vector([1, 2, 3, 4])}, LengthMismatch, "masked_sum.shape = (4,): must be (3)"),
     ("roster_of", {"keys": {}}, ParameterError, "keys = '0 entries': must be given for exactly the users 0 to 4"),
     ("weigh", {"draws": [0.5]}, LengthMismatch, "len(draws) = 1: must be 2, one for each stamp"),
     ("weigh", {"draws": [0.5] * 3}, LengthMismatch, "len(draws) = 3: must be 2, one for each stamp"),

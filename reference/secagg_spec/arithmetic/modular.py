@@ -295,7 +295,11 @@ class PrimeField(Ring):
         count = validate.integer("count", count, 0, points.size)
         together = validate.integer("together", together, 1)
         product = np.ones(1, dtype=self.dtype)  # the product of all x - point, from the constant on
-        for point in points:
+        seen = {0}
+        for at, point in enumerate(points):
+            if int(point) in seen:
+                raise OutOfRange(f"points[{at}]", int(point), "different from 0 and from the points before it")
+            seen.add(int(point))
             grown = self.zeros(product.size + 1)
             grown[1:] = product
             grown[:-1] += self._m - product * point % self._m

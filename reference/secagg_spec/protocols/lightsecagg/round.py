@@ -221,9 +221,12 @@ def recover(parameters: Parameters, masked_sum: UintArray, users: Sequence[int],
         Fewer than U answers (LSA-14).
     BadShare
         More than U answers that do not lie on one codeword (LSA-15).
+    NonCanonical, LengthMismatch
+        `masked_sum` is not of d elements, or the shares are not of L elements each.
 
     Source: BASecAgg, appendix A.2.
     """
+    masked_sum = parameters.field.check("masked_sum", masked_sum, (parameters.d,))
     mask_sum = parameters.code.decode(users, shares, parameters.d)
     return parameters.field.subtract(masked_sum, mask_sum)
 
