@@ -204,10 +204,12 @@ def from_csv(text: str, N: int, *, name: str = "text", kinds: Sequence[str] = ()
     ------
     ParameterError
         A line is of another form, or as the errors of `Event` and `Schedule`; the error names the line. Or N is not a
-        number of users, or the kinds are no sequence.
+        number of users, or the kinds are no sequence of texts.
     """
     validate.integer("N", N, 1, validate.MAX_COUNT)
-    validate.sequence("kinds", kinds, "lowercase words")
+    for kind in validate.sequence("kinds", kinds, "lowercase words"):
+        if not isinstance(kind, str):
+            raise ParameterError("kinds", kind, "a sequence of lowercase words")
     lines = _lines(text, name)
     head = next(lines, (1, []))[1]
     if tuple(head) != COLUMNS:
