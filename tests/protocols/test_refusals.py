@@ -828,7 +828,6 @@ CORES = {
     "hash_keys",
     "signed_fields",
     "binding_context",
-    "run_network",
     "binding",
     "average_reals",
     "average_integers",
@@ -1120,7 +1119,7 @@ NOBODY = {"dropouts": {"share": range(5)}}
 NO_SHARE = {0: vector([]), 1: vector([1]), 2: vector([2])}
 FINE = {"modulus": 2**32, "K": 2**20, "c_l": 2**32}
 PHASES = "a phase of users: share, upload, recover"
-GIVEN = "given for every user that shares a mask"
+GIVEN = "given for every user that takes part in"
 REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("Ring", {"modulus": 1}, ParameterError, "modulus = 1: must be an integer in [2, 4294967296]"),
     ("Ring", {"modulus": 2**32 + 1}, ParameterError, "modulus = 4294967297: must be an integer in [2, 4294967296]"),
@@ -1176,7 +1175,16 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("roster_of", {"keys": {}}, ParameterError, "keys = '0 entries': must be given for exactly the users 0 to 4"),
     ("weigh", {"draws": [0.5]}, LengthMismatch, "len(draws) = 1: must be 2, one for each stamp"),
     ("weigh", {"draws": [0.5] * 3}, LengthMismatch, "len(draws) = 3: must be 2, one for each stamp"),
-    ("run_round", {"randomness": {}}, ParameterError, f"randomness = 'without user 1': must be {GIVEN}"),
+    ("run_round", {"randomness": {}}, ParameterError, f"randomness = 'without user 1': must be {GIVEN} share"),
+    *(
+        (
+            f"run_round of SecAgg{profile}",
+            {"randomness": {user: case.randomness[user] for user in range(4)}},
+            ParameterError,
+            f"randomness = 'without user 4': must be {GIVEN} advertise_keys",
+        )
+        for profile, case in (("", PAIRWISE), (", active", SIGNED))
+    ),
     ("run_round", NOBODY, TooFewSurvivors, "0 masked updates arrived and max(U, T + 2) = 3 are needed"),
     *heterosag_calls.REFUSED,
     *selection_calls.REFUSED,

@@ -200,7 +200,7 @@ def _lightsecagg(setting: Setting) -> Times:
     link = sealed_links(lightsecagg.sealing_context(p, _SESSION, 0), _privates(K))
     updates = p.field.zeros(K * p.d).reshape(K, -1)
     network = timed(lightsecagg.open_round(p, updates, session=_SESSION, channel=link, round=0))
-    lightsecagg.run_network(network, {}, lightsecagg.draw_randomness(p, _sources(K)))
+    run_synchronous(network, {}, lightsecagg.draw_randomness(p, _sources(K)))
     return _of_round(network, ("share", "upload"), ("recover",))
 
 

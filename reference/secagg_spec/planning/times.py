@@ -188,7 +188,7 @@ def _lightsecagg(n: int, T: int, D: int, d: int) -> Times:
     links = sealed_links(lightsecagg.sealing_context(p, bytes(16), 0), privates)
     updates = p.field.zeros(n * d).reshape(n, -1)
     network = costs.timed(lightsecagg.open_round(p, updates, session=bytes(16), channel=links, round=0))
-    lightsecagg.run_network(network, {"upload": range(n - D, n)}, lightsecagg.draw_randomness(p, sources(n)))
+    run_synchronous(network, {"upload": range(n - D, n)}, lightsecagg.draw_randomness(p, sources(n)))
     return of(network, range(n - D))
 
 

@@ -402,6 +402,11 @@ def run_synchronous(
     users = sorted(party for party in network.states if party != SERVER)
     check_dropouts(network.table, users, dropouts)
     check_randomness(network.table, users, randomness)
+    sampling = next((step.phase for step in network.table if step.randomness), "")
+    missing = set(users) - set(randomness) - set(dropouts.get(sampling, ()))
+    if sampling and missing:
+        allowed = f"given for every user that takes part in {sampling}"
+        raise ParameterError("randomness", f"without user {min(missing)}", allowed)
     dropped: set[int] = set()
     for step in network.table:
         if step.role is Role.SERVER:

@@ -339,7 +339,7 @@ def run_round(
         The inputs do not fit the parameters.
     """
     network = open_round(parameters, updates, keys=keys, session=session, round=round)
-    lightsecagg.run_network(network, dropouts, randomness)
+    steps.run_synchronous(network, dropouts, randomness)
     server = network.states[steps.SERVER].base
     return steps.RoundResult(server.aggregate, server.surviving, tuple(network.transcript))
 

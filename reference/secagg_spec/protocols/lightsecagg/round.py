@@ -468,25 +468,9 @@ def run_round(
         The inputs do not fit the parameters.
     """
     network = open_round(parameters, updates, session=session, round=round, channel=channel)
-    run_network(network, dropouts, randomness)
+    steps.run_synchronous(network, dropouts, randomness)
     server = network.states[steps.SERVER]
     return steps.RoundResult(server.aggregate, server.surviving, tuple(network.transcript))
-
-
-def run_network(
-    network: steps.Network, dropouts: Mapping[str, Collection[int]], randomness: Mapping[int, steps.Randomness]
-) -> None:
-    """Run a network from its first step to its last; the arguments and errors are those of `run_round`."""
-    users = range(len(network.states) - 1)
-    steps.check_dropouts(network.table, users, dropouts)
-    steps.check_randomness(network.table, users, randomness)
-    absent = set(dropouts.get("share", ()))
-    missing = [user for user in users if user not in randomness and user not in absent]
-    if missing:
-        raise errors.ParameterError(
-            "randomness", f"without user {missing[0]}", "given for every user that shares a mask"
-        )
-    steps.run_synchronous(network, dropouts, randomness)
 
 
 def open_round(
