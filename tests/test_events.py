@@ -70,6 +70,7 @@ def test_a_time_that_is_none_is_refused(time: float) -> None:
     [
         (("1", "upload", 0), ParameterError),
         ((True, "upload", 0), ParameterError),
+        ((2**53 + 1, "upload", 0), ParameterError),
         ((1, "", 0), ParameterError),
         ((1, "Upload", 0), ParameterError),
         ((1, "up,load", 0), ParameterError),
@@ -95,6 +96,8 @@ def test_unknown_users_and_things_are_refused() -> None:
         Schedule(5, (Event(1, "upload", 5),))
     with pytest.raises(UnknownUser):
         Agenda(Schedule(5, ())).add(Event(1, "upload", 5))
+    with pytest.raises(ParameterError, match=r"^event = "):
+        Agenda(Schedule(5, ())).add(3)  # type: ignore[arg-type]
     for wrong in (3, [3], [None], "upload", None):
         with pytest.raises(ParameterError):
             ordered(5, wrong)  # type: ignore[arg-type]
@@ -136,7 +139,7 @@ def test_a_job_that_takes_too_long_ends_by_a_timeout() -> None:
 
 @pytest.mark.parametrize("delays", [[[-1]], [[math.nan]], [["1"]], [1], 1, None, [], "12"])
 def test_delays_that_are_none_are_refused(delays: Any) -> None:
-    with pytest.raises(ParameterError):
+    with pytest.raises(ParameterError, match="delays"):
         jobs(delays)
     with pytest.raises(OutOfRange):
         jobs([[1]], timeout=-1)

@@ -21,7 +21,7 @@ from typing import Literal, TypeAlias
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.crypto.entropy import SeededSource, draw_rounding
-from secagg_spec.errors import OutOfRange, ParameterError
+from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.selection.logs import CUT
 
 COLUMNS = ("time", "kind", "user")
@@ -105,7 +105,7 @@ def jobs(delays: Sequence[Sequence[float]], *, timeout: float | None = None) -> 
     """Return the schedule of users that train without a pause: they download, and upload after a delay.
 
     Raises `ParameterError` for a delay or a timeout that is not a number, is negative or is not finite, and
-    `OutOfRange` for delays of a user that add up to no finite time.
+    `OutOfRange` for delays of a user that add up to no finite time, and `LengthMismatch` for delays of no user.
 
     Parameters
     ----------
@@ -115,7 +115,8 @@ def jobs(delays: Sequence[Sequence[float]], *, timeout: float | None = None) -> 
         A job that takes longer than this ends with a timeout and without an upload.
     """
     limit = math.inf if timeout is None else _time("timeout", timeout)
-    rows = validate.sequence("delays", delays, "sequences of delays")
+    if not (rows := validate.sequence("delays", delays, "sequences of delays")):
+        raise LengthMismatch("len(delays)", 0, "at least 1, for one user")
     return ordered(len(rows), (event for user in range(len(rows)) for event in _jobs_of(user, rows[user], limit)))
 
 
@@ -167,8 +168,19 @@ class Agenda:
             self.add(event)
 
     def add(self, event: Event) -> None:
-        """Add an event. Raises `OutOfRange` for an event before now: the clock would run backwards."""
-        heapq.heappush(self._waiting, (_fitting(event, self.N, self.now).time, self._added, event))
+        """Add an event.
+
+        Raises
+        ------
+        OutOfRange
+            The event is before now: the clock would run backwards.
+        UnknownUser
+            The user is not below N.
+        ParameterError
+            It is no event.
+        """
+        event = _fitting(validate.instance("event", event, Event), self.N, self.now)
+        heapq.heappush(self._waiting, (event.time, self._added, event))
         self._added += 1
 
     def __iter__(self) -> Iterator[Event]:
@@ -271,4 +283,6 @@ def _time(name: str, value: object) -> float:
         raise ParameterError(name, value, "a number: an integer, or a float of 64 bits at most")
     if not 0 <= found <= sys.float_info.max:
         raise OutOfRange(name, found, "finite and at least 0")
+    if float(found) != found:
+        raise ParameterError(name, found, "a number that binary64 has")
     return float(found)

@@ -218,6 +218,8 @@ def test_a_count_that_is_none_is_refused(count: Any) -> None:
         (0, 2**1024),
         (-(10**500), 0),
         (0, 1j),
+        (2**53 + 1, 2**54),
+        (-(2**53) - 1, np.int64(0)),
     ],
 )
 def test_a_range_that_is_none_is_refused(low: Any, high: Any) -> None:
@@ -269,6 +271,15 @@ def test_levels_out_of_range_are_refused(levels: Any) -> None:
         cell_mean(vector([0]), count=1, levels=levels, range=DYADIC)
     with pytest.raises(ParameterError, match="levels"):
         check_levels(levels)
+    with pytest.raises(ParameterError, match="levels"):
+        DYADIC.step(levels)
+
+
+@pytest.mark.requirement("HSA-10")
+@pytest.mark.parametrize("levels", [1, 0, np.array([3.0, 1.0])])
+def test_a_level_is_a_value_of_two_or_more(levels: Any) -> None:
+    with pytest.raises(ParameterError, match="levels"):
+        DYADIC.value(reals(0, 0), levels)
 
 
 @pytest.mark.requirement("HSA-10")

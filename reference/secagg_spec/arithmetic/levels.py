@@ -27,7 +27,7 @@ class Range:
     Raises
     ------
     ParameterError
-        A bound or their difference is not finite in binary64, or ``low >= high`` (HSA-05).
+        A bound is no finite number of binary64, their difference is none, or ``low >= high`` (HSA-05).
     """
 
     low: float
@@ -43,11 +43,16 @@ class Range:
         object.__setattr__(self, "high", high)
 
     def step(self, levels: int) -> float:
-        """Return Delta_K, the distance between neighbouring levels."""
-        return (self.high - self.low) / (levels - 1)
+        """Return Delta_K, the distance between neighbouring levels; refuses what `check_levels` refuses."""
+        return (self.high - self.low) / (check_levels(levels) - 1)
 
     def value(self, numbers: RealArray, levels: int | RealArray) -> RealArray:
-        """Return r1 + Delta_K * k for each number k, and exactly r2 for k = K - 1; each number may have its own K."""
+        """Return r1 + Delta_K * k for each number k, and exactly r2 for k = K - 1; each number may have its own K.
+
+        Raises `ParameterError` for levels below 2 (HSA-10).
+        """
+        if np.min(levels, initial=MAX_LEVELS) < 2:
+            raise ParameterError("levels", levels, "integers in [2, 2**31]")
         share = numbers / (np.asarray(levels, np.float64) - 1)
         return np.asarray(self.low * (1 - share) + self.high * share, np.float64)
 
@@ -141,6 +146,8 @@ def _number(bound: object) -> float:
     number = validate.number(bound)
     if number is None or not -LARGEST <= number <= LARGEST:
         raise ParameterError("range", bound, "two finite numbers, the smaller first")
+    if float(number) != number:
+        raise ParameterError("range", bound, "two numbers that binary64 has, the smaller first")
     return float(number) + 0.0
 
 
