@@ -296,6 +296,16 @@ def test_subgroups_may_have_any_numbers() -> None:
 
 
 @pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("strange", [9, 4, -1, 0.5])
+def test_subgroups_that_a_matrix_does_not_have_are_refused(strange: Any) -> None:
+    with pytest.raises(ParameterError, match=rf"^subgroups = \[{strange}\]"):
+        decodable(cyclic(4), [0, strange])
+    for judge in (inference_robustness, lambda matrix, dropped: decodable(matrix, (0,), dropped)):
+        with pytest.raises(ParameterError, match=rf"^dropped = \[{strange}\]: must be subgroups of the matrix$"):
+            judge(cyclic(4), [strange])
+
+
+@pytest.mark.requirement("ERR-02")
 @pytest.mark.parametrize("second", [((0,),), ((0, 1), (2,)), ((0, 1), (1,)), ((0,), (2,))])
 def test_rows_of_different_subgroups_have_no_robustness(second: tuple[tuple[int, ...], ...]) -> None:
     with pytest.raises(ParameterError, match=r"matrix\[2\] = .*each subgroup of the first row once"):

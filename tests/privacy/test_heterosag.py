@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.modular import Ring
-from secagg_spec.arithmetic.segments import MATRICES, Matrix, decodable, inference_robustness
+from secagg_spec.arithmetic.segments import MATRICES, Matrix, cyclic, decodable, inference_robustness
 from secagg_spec.crypto import masks
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.keys import agree, public_key
 from secagg_spec.crypto.prg import expand
-from secagg_spec.errors import ParameterError
+from secagg_spec.errors import ParameterError, UnknownUser
 from secagg_spec.privacy import heterosag as model
 from secagg_spec.privacy import heterosag_odds as odds
-from secagg_spec.privacy.heterosag import RULES, Plan, Rounds, situation
+from secagg_spec.privacy.heterosag import RULES, Plan, Rounds, refusal, situation
 from secagg_spec.privacy.heterosag_unions import Unions
 from secagg_spec.privacy.secagg import Element, Situation, Streams, Users
 from secagg_spec.privacy.views import Forms, Secret, Space, View
@@ -221,6 +221,12 @@ def test_where_at_most_one_subgroup_is_left_no_union_is_shown(left_out: Sequence
 def test_unions_of_large_cells_and_of_no_or_too_many_subgroups_are_refused(matrix: Matrix) -> None:
     with pytest.raises(ParameterError, match="of 1 to 20 subgroups, one or two in each cell"):
         Unions(matrix)
+
+
+@pytest.mark.parametrize("strange", [9, 4, -1, 0.5])
+def test_unions_know_the_dropped_subgroups(strange: Any) -> None:
+    with pytest.raises(ParameterError, match=rf"^dropped = {strange}"):
+        Unions(cyclic(4)).share([strange])
 
 
 # -------------------------------------------------------------------------------------------------------- streams
@@ -485,6 +491,16 @@ def test_masks_times_three_are_seen_modulo_nine_and_not_modulo_five(monkeypatch:
 def test_nonsense_is_no_situation(named: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         situation(TINY, **named)
+
+
+@pytest.mark.parametrize("strange", [99, 12, -1])
+def test_users_that_do_not_exist_are_refused(strange: int) -> None:
+    for name in ("absent", "dropped", "late"):
+        named: dict[str, Any] = {name: [strange]}
+        with pytest.raises(UnknownUser, match=f"{name}.* = {strange}: must be a user in"):
+            situation(TINY, **named)
+    with pytest.raises(UnknownUser, match=f"^survivors = {strange}"):
+        refusal(TINY, {strange})
 
 
 def test_users_that_are_named_twice_are_listed_in_order() -> None:

@@ -113,6 +113,18 @@ def test_a_set_is_of_the_family_exactly_when_it_is_listed(p: Parameters, data: s
     assert in_family(p, users) == (len(users) == p.K and unions(p, users))
 
 
+def test_users_that_do_not_exist_are_in_no_question_of_the_family() -> None:
+    p = Parameters(4, 2, 2)
+    for users in ([1, 9], [1, 9, 3], [9]):
+        with pytest.raises(UnknownUser, match=r"^users = 9"):
+            in_family(p, users)
+    for users in ([1, 1], [1, 1, 1]):
+        with pytest.raises(DuplicateUser):
+            in_family(p, users)
+    with pytest.raises(ParameterError, match=r"^users = 'int'"):
+        in_family(p, 5)  # type: ignore[arg-type]
+
+
 @pytest.mark.requirement("MRA-02")
 @pytest.mark.parametrize(("N", "K"), [(12, 6), (12, 12), (8, 4), (6, 6)])
 def test_families_of_larger_batches_are_in_those_of_their_divisors(N: int, K: int) -> None:

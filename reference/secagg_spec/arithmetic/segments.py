@@ -168,8 +168,14 @@ def decodable(matrix: Matrix, subgroups: Collection[int], dropped: Collection[in
         The set; it contains no dropped subgroup.
     dropped : collection of int
         Subgroups without survivors.
+
+    Raises
+    ------
+    ParameterError
+        A subgroup of the set, or a dropped one, is not in the matrix.
     """
     wanted, left = set(subgroups), _without(matrix, dropped)
+    _refuse_strange("subgroups", wanted, matrix)
     return tuple(
         at for at, row in enumerate(left) if all(wanted >= set(cell) or not wanted & set(cell) for cell in row)
     )
@@ -184,8 +190,8 @@ def inference_robustness(matrix: Matrix, dropped: Collection[int] = ()) -> Robus
     Raises
     ------
     ParameterError
-        Two rows have more than `MAX_PARTS` parts, there is no row, a subgroup is not in ``[0, 2**16)``, or a row does
-        not have each subgroup of the first once.
+        Two rows have more than `MAX_PARTS` parts, there is no row, a subgroup is not in ``[0, 2**16)``, a row does
+        not have each subgroup of the first once, or a dropped subgroup is not in the matrix.
 
     Source: HeteroSAg, definition 1, for sets that are neither empty nor all subgroups.
     """
@@ -257,4 +263,11 @@ def _best_union(matrix: Matrix, dropped: Collection[int], parts: Sequence[int]) 
 def _without(matrix: Matrix, dropped: Collection[int]) -> list[Row]:
     """Return the cells that are left after the removal of subgroups without survivors."""
     out = set(dropped)
+    _refuse_strange("dropped", out, matrix)
     return [tuple(cell for cell in (tuple(a for a in old if a not in out) for old in row) if cell) for row in matrix]
+
+
+def _refuse_strange(name: str, subgroups: Collection[int], matrix: Matrix) -> None:
+    strange = set(subgroups).difference(*matrix[0]) if matrix else subgroups
+    if strange:
+        raise ParameterError(name, sorted(strange), "subgroups of the matrix")

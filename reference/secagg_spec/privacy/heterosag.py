@@ -41,6 +41,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.participation_classes import participation_classes, small_class
 from secagg_spec.arithmetic.segments import Matrix
 from secagg_spec.errors import ParameterError, TooFewSurvivors
@@ -77,7 +78,14 @@ RULES: Mapping[str, Rule] = MappingProxyType(
 
 
 def refusal(parameters: Parameters, survivors: Collection[int], past: Sequence[frozenset[int]] = ()) -> str | None:
-    """Return why a user refuses these survivors, given those of earlier rounds in `past`, or None if it answers."""
+    """Return why a user refuses these survivors, given those of earlier rounds in `past`, or None if it answers.
+
+    Raises
+    ------
+    UnknownUser, DuplicateUser
+        A survivor is outside [0, N), or listed twice.
+    """
+    validate.users("survivors", [*survivors], parameters.N)
     try:
         protocol.check_cells(parameters, survivors)
         protocol.check_past(parameters, survivors, past)
@@ -107,12 +115,15 @@ def situation(
 
     Raises
     ------
+    UnknownUser
+        A user is outside [0, N).
     ParameterError
         A user is in two of the sets, or a round does not continue with these survivors (SAG-18).
     """
     left_out = [*absent, *dropped, *late]
     if len(set(left_out)) < len(left_out):
         raise ParameterError("absent, dropped and late", sorted(left_out), "disjoint sets of users")
+    validate.users("absent, dropped and late", left_out, parameters.N)
     sharers = tuple(user for user in range(parameters.N) if user not in set(absent))
     survivors = tuple(user for user in sharers if user not in set(left_out))
     if len(survivors) < parameters.enough:

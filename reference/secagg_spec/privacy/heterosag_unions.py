@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.segments import Matrix
 from secagg_spec.errors import ParameterError
 
@@ -53,8 +54,11 @@ class Unions:
         return cut
 
     def counts(self, dropped: Collection[int] = ()) -> NDArray[np.int64]:
-        """Return, for each set, the number of rows in which it is decodable; -1 if it has a dropped subgroup."""
-        out = set(dropped)
+        """Return, for each set, the number of rows in which it is decodable; -1 if it has a dropped subgroup.
+
+        Raises `ParameterError` for a dropped subgroup that is not in the matrix, as `most` and `share` do.
+        """
+        out = {validate.integer("dropped", z, 0, self.count - 1) for z in dropped}
         found = np.zeros(len(self.sets), np.int64)
         for partners, spoiled in zip(self._partners, self._spoiled, strict=True):
             free = sum(1 << a for a, b in enumerate(partners) if a in out or b in out)

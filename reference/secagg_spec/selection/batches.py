@@ -116,8 +116,15 @@ def family(parameters: Parameters) -> Iterator[tuple[int, ...]]:
 
 
 def in_family(parameters: Parameters, users: Collection[int]) -> bool:
-    """Return whether the given distinct users are a set that may be chosen (MRA-02)."""
-    return len(users) == parameters.K and set(whole_batches(parameters, users)) == set(users)
+    """Return whether the given distinct users are a set that may be chosen (MRA-02).
+
+    Raises
+    ------
+    ParameterError, UnknownUser, DuplicateUser
+        The users are no collection of integers, or one is outside [0, N), or listed twice.
+    """
+    whole = whole_batches(parameters, users)
+    return len(whole) == len(users) == parameters.K
 
 
 def whole_batches(parameters: Parameters, users: Collection[int]) -> tuple[int, ...]:
