@@ -118,6 +118,15 @@ def test_one_changed_byte_anywhere_is_found(data: st.DataObject) -> None:
             files.checked("some", bytes(damaged), "it")
 
 
+def test_a_file_that_the_table_does_not_have_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"^name = 'train\.gz': must be one of "):
+        files.checked("train.gz", b"", tmp_path)
+    with pytest.raises(ParameterError, match=r"^name = 'train\.gz': must be one of "):
+        files.read(tmp_path, "train.gz")
+    with pytest.raises(ParameterError, match=r"^dataset = 'MNIST': must be one of .*; mnist is close$"):
+        files.hashes("MNIST")
+
+
 @pytest.mark.requirement("EXP-01")
 def test_a_missing_file_is_refused_by_name_with_its_hash(small: Path) -> None:
     name = files.MNIST[2]

@@ -450,6 +450,13 @@ def test_a_wish_with_too_many_colluders_has_near_ones() -> None:
     assert options == ["--colluders 0.843", "--dropout 0.059"]
 
 
+def test_a_protocol_that_there_is_not_is_refused_with_the_one_that_is_close() -> None:
+    with pytest.raises(ParameterError, match=r"^key = 'SecAgg': must be one of .*; secagg is close$"):
+        answer("SecAgg", LOOSE)
+    with pytest.raises(ParameterError, match=r"^protocol = 'SecAgg': must be one of .*; secagg is close$"):
+        next(nearest(LOOSE, "SecAgg"))
+
+
 @pytest.mark.requirement("PLN-06")
 def test_plans_of_a_million_users_hold_no_matrix_of_their_size() -> None:
     found = chosen("lightsecagg", Wish(10**6, 2**32 - 1, Fraction(1, 10), Fraction(1, 10)))

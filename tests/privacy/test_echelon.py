@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.errors import ParameterError
 from secagg_spec.privacy import echelon
 from secagg_spec.privacy.echelon import eliminate, independent_rows, rank, reduced_basis
 from tests.strategies import arrays, integers_of, primes, pseudorandom
@@ -81,6 +83,13 @@ def test_a_large_sparse_matrix_keeps_its_rank(q: int) -> None:
     field = PrimeField(q)
     matrix = pseudorandom(5, q, 90, 80) * (pseudorandom(6, 10, 90, 80) == 0)
     assert rank(field, matrix) == flint_rank(matrix, q)
+
+
+@pytest.mark.parametrize("columns", [-1, 4, 1.0])
+@pytest.mark.parametrize("rows", [2, 200])
+def test_columns_that_a_matrix_does_not_have_are_refused(rows: int, columns: Any) -> None:
+    with pytest.raises(ParameterError, match=rf"^columns = {columns}: must be an integer in \[0, 3\]$"):
+        eliminate(PrimeField(7), np.ones((rows, 3), dtype=np.uint64), columns)
 
 
 @given(systems(), st.data())

@@ -5,10 +5,12 @@ from __future__ import annotations
 from itertools import product
 from math import gcd, prod
 
+import pytest
 from flint import fmpz_mat
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secagg_spec.errors import LengthMismatch, ParameterError
 from secagg_spec.privacy.howell import RowModule
 
 Matrix = list[list[int]]
@@ -73,3 +75,17 @@ def test_the_form_depends_on_the_module_only(system: tuple[int, Matrix]) -> None
 def test_a_row_is_reduced_from_the_left_whatever_came_in_first() -> None:
     module = RowModule(9, 2, [[0, 1], [1, 1]])
     assert module.reduce([1, 0]) == (0, 0)
+
+
+@pytest.mark.parametrize(("modulus", "width", "named"), [(0, 2, "modulus"), (1, 2, "modulus"), (12, -1, "width")])
+def test_what_has_no_modules_is_refused(modulus: int, width: int, named: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{named} = "):
+        RowModule(modulus, width)
+
+
+@pytest.mark.parametrize("row", [[1], [1, 2, 3], []])
+def test_a_row_of_another_width_is_refused(row: list[int]) -> None:
+    module = RowModule(12, 2)
+    for take in (module.add, module.reduce, module.__contains__):
+        with pytest.raises(LengthMismatch, match=rf"^len\(row\) = {len(row)}: must be the width, 2$"):
+            take(row)

@@ -114,6 +114,15 @@ def test_a_roster_is_read_from_a_file(tmp_path: Path) -> None:
     assert read.first == 3
 
 
+def test_a_path_is_text_or_a_path(tmp_path: Path) -> None:
+    roster = logs.read_roster(str(table(tmp_path, "eva\n", "roster.txt")))
+    assert logs.read(str(table(tmp_path, "round,user\n3,eva\n")), roster).first == 3
+    for read in (logs.read, logs.read_roster):
+        for none in (5, None, ""):
+            with pytest.raises(ParameterError, match=r"^path = .*: must be a path of the file system"):
+                read(none)  # type: ignore[arg-type]
+
+
 def test_users_of_a_round_may_be_many(tmp_path: Path) -> None:
     users = " ".join(map(str, range(50_000)))
     assert logs.read(table(tmp_path, f"round,users\n0,{users}\n")).segments[0].sets.all()

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from secagg_spec import system
+from secagg_spec.arithmetic import validate
 from secagg_spec.errors import ParameterError
 
 MNIST = (
@@ -43,8 +44,11 @@ SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def hashes(dataset: str) -> dict[str, str]:
-    """Return the hash of each file of a data set, by file name; `dataset` is a key of `SETS`."""
-    return {name: SHA256[name] for name in SETS[dataset]}
+    """Return the hash of each file of a data set, by file name; `dataset` is a key of `SETS`.
+
+    Raises `ParameterError` for a name that is none.
+    """
+    return {name: SHA256[name] for name in SETS[validate.one_of("dataset", dataset, [*SETS])]}
 
 
 def read(folder: Path, name: str) -> bytes:
@@ -53,8 +57,9 @@ def read(folder: Path, name: str) -> bytes:
     Raises
     ------
     ParameterError
-        The file cannot be read, or its hash is not the one in the table.
+        The file cannot be read, its hash is not the one in the table, or the table has no such name.
     """
+    validate.one_of("name", name, [*SHA256])
     try:
         data = system.regular(folder / name).read_bytes()
     except OSError as error:
@@ -68,8 +73,9 @@ def checked(name: str, data: bytes, where: Path | str) -> bytes:
     Raises
     ------
     ParameterError
-        The hash differs; the error names the file and both hashes.
+        The hash differs, and the error names the file and both hashes; or the table has no such name.
     """
+    validate.one_of("name", name, [*SHA256])
     found = hashlib.sha256(data).hexdigest()
     if found != SHA256[name]:
         raise _refused(name, where, f"what is there has {found}")

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 
 import flint
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME, MAX_MODULUS
 from secagg_spec.arithmetic.quantizer import largest_level
@@ -158,8 +159,11 @@ class _Fails(Exception):
 
 
 def answer(key: str, wish: Wish) -> Answer:
-    """Return the choice of a protocol for a wish, or why there is none."""
-    protocol = PROTOCOLS[key]
+    """Return the choice of a protocol for a wish, or why there is none.
+
+    Raises `ParameterError` for a key that `PROTOCOLS` does not have.
+    """
+    protocol = PROTOCOLS[validate.one_of("key", key, [*PROTOCOLS])]
     if protocol.asynchronous and not wish.asynchronous:
         return Out(key, "for users that answer late (--asynchronous)", "spec/fedbuff.md, section 1", True)
     if wish.asynchronous and not protocol.asynchronous:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.planning import odds
 from secagg_spec.planning.choices import PROTOCOLS, Choice, Out, answer
 from secagg_spec.planning.wishes import Wish
@@ -41,8 +42,10 @@ def plan(wish: Wish) -> Plan:
 def nearest(wish: Wish, protocol: str) -> Iterator[tuple[str, Wish]]:
     """Yield wishes near to this one that the protocol satisfies, with the option that changes and its value (PLN-12).
 
-    Each changes one option: fewer colluders, less dropout, more users, fewer rounds.
+    Each changes one option: fewer colluders, less dropout, more users, fewer rounds. Raises `ParameterError` for a
+    protocol that is no key of `PROTOCOLS`, when the first wish is asked for.
     """
+    validate.one_of("protocol", protocol, [*PROTOCOLS])
     for name, values in _nearer(wish).items():
         seek = _next if name == "users" else _first
         found = seek(values, lambda value, name=name: _satisfied(wish, protocol, name, value))  # type: ignore[misc]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
 
@@ -49,13 +50,17 @@ def eliminate(field: PrimeField, matrix: UintArray, columns: int | None = None, 
     """Eliminate the first `columns` columns (all when left out) of an (m, n) matrix.
 
     With `reduced`, each pivot is 1 and the only nonzero entry in its column.
+
+    Raises `ParameterError` for a number of columns that is not in [0, n].
     """
+    width = matrix.shape[1]
+    columns = width if columns is None else validate.integer("columns", columns, 0, width)
     if matrix.size <= _SMALL:
         return _eliminate_small(field.modulus, matrix, columns, reduced=reduced)
     work = matrix.copy()
     free = np.ones(len(work), dtype=bool)
     pivots: list[tuple[int, int]] = []
-    for column in range(work.shape[1] if columns is None else columns):
+    for column in range(columns):
         hits = np.flatnonzero(work[:, column])
         candidates = hits[free[hits]]
         if candidates.size:
@@ -82,12 +87,12 @@ def independent_rows(field: PrimeField, matrix: UintArray) -> list[int]:
     return [column for _, column in eliminate(field, np.ascontiguousarray(matrix.T)).pivots]
 
 
-def _eliminate_small(p: int, matrix: UintArray, columns: int | None, *, reduced: bool) -> Echelon:
+def _eliminate_small(p: int, matrix: UintArray, columns: int, *, reduced: bool) -> Echelon:
     """Eliminate as `eliminate` does, on lists of Python integers."""
     rows: list[list[int]] = matrix.tolist()
     free = [True] * len(rows)
     pivots: list[tuple[int, int]] = []
-    for column in range(matrix.shape[1] if columns is None else columns):
+    for column in range(columns):
         hits = [at for at, row in enumerate(rows) if row[column]]
         chosen = next((at for at in hits if free[at]), None)
         if chosen is not None:

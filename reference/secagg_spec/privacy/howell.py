@@ -15,6 +15,9 @@ from collections.abc import Iterable, Sequence
 from math import gcd, prod
 from typing import TypeAlias
 
+from secagg_spec.arithmetic import validate
+from secagg_spec.errors import LengthMismatch
+
 Row: TypeAlias = tuple[int, ...]
 
 
@@ -29,11 +32,18 @@ class RowModule:
         The length n of a row.
     rows : iterable of sequences of int
         Generators; entries are taken modulo R.
+
+    Raises
+    ------
+    ParameterError
+        R is below 2, or the width is negative.
+    LengthMismatch
+        A row has another length; all methods that take a row refuse it.
     """
 
     def __init__(self, modulus: int, width: int, rows: Iterable[Sequence[int]] = ()) -> None:
-        self.modulus = modulus
-        self.width = width
+        self.modulus = validate.integer("modulus", modulus, 2)
+        self.width = validate.integer("width", width, 0)
         self._pivots: dict[int, Row] = {}
         for row in rows:
             self.add(row)
@@ -55,13 +65,13 @@ class RowModule:
 
     def add(self, row: Sequence[int]) -> None:
         """Add a generator."""
-        waiting = [self._combine(1, row, 0, row)]
+        waiting = [self._taken(row)]
         while waiting:
             self._insert(waiting.pop(), waiting)
 
     def reduce(self, row: Sequence[int]) -> Row:
         """Return the remainder of a row: 0 exactly for the members of the module."""
-        rest = self._combine(1, row, 0, row)
+        rest = self._taken(row)
         for column in sorted(self._pivots):
             rest = self._less(rest, column, self._pivots[column])
         return rest
@@ -72,6 +82,12 @@ class RowModule:
     def vanishing(self, columns: int) -> tuple[Row, ...]:
         """Return generators of the members whose first `columns` entries are 0, without these columns."""
         return tuple(row[columns:] for row in self.rows if not any(row[:columns]))
+
+    def _taken(self, row: Sequence[int]) -> Row:
+        """Return a row of the caller modulo R."""
+        if len(row) != self.width:
+            raise LengthMismatch("len(row)", len(row), f"the width, {self.width}")
+        return self._combine(1, row, 0, row)
 
     def _insert(self, row: Row, waiting: list[Row]) -> None:
         """Insert one row into the form; add rows that follow from changed pivots to `waiting`."""

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from secagg_spec import documents, resources, schemas, system
+from secagg_spec.arithmetic import validate
 from secagg_spec.errors import DuplicateUser, ParameterError, UnknownUser
 from secagg_spec.selection import pairs
 from secagg_spec.selection.participation import WHOLE_DIGITS, Log, Roster, Spot, Table, Words, whole_number
@@ -33,12 +34,12 @@ CUT = "a whole line: the file ends in the middle of this one; if only its line f
 Document: TypeAlias = Any
 
 
-def read(path: Path, roster: Roster | None = None) -> Log:
+def read(path: Path | str, roster: Roster | None = None) -> Log:
     """Return the log in a file.
 
     Parameters
     ----------
-    path : Path
+    path : Path or str
         JSON if the name ends with ``.json`` or the content begins with a brace, else comma-separated values.
     roster : Roster, optional
         The users; by default the log's own roster, or, if it has no roster, the users that it names.
@@ -48,10 +49,11 @@ def read(path: Path, roster: Roster | None = None) -> Log:
     OSError
         The file cannot be read.
     ParameterError
-        The file is not a log; the error has the line or place, its content, and what is allowed.
+        The file is not a log, or the path is none; the error has the line or place, its content, and what is allowed.
     DuplicateUser, UnknownUser
         A user is listed twice in a round (MRA-25), or is not on the roster (MRA-26).
     """
+    path = validate.path_of("path", path)
     try:
         if path.suffix.lower() == ".json" or _begins_with_brace(path):
             return _from_json(path, roster)
@@ -60,7 +62,7 @@ def read(path: Path, roster: Roster | None = None) -> Log:
         raise _not_text(path) from None
 
 
-def read_roster(path: Path) -> Roster:
+def read_roster(path: Path | str) -> Roster:
     """Return the roster of a file that has one user name per line; empty lines are skipped.
 
     Raises
@@ -68,11 +70,11 @@ def read_roster(path: Path) -> Roster:
     OSError
         The file cannot be read.
     ParameterError
-        The file is not UTF-8, or holds no name.
+        The file is not UTF-8, or holds no name, or the path is none.
     DuplicateUser
         A name occurs twice.
     """
-    known: dict[str, int] = {}
+    path, known = validate.path_of("path", path), dict[str, int]()
     try:
         with system.regular(path).open(encoding="utf-8-sig") as file:
             for at, line in enumerate(file, start=1):
