@@ -74,18 +74,19 @@ def test_a_hello_is_understood() -> None:
         ),
         (
             {"operations": {"quantizer.quantize": {"ranges": {"x": {"values": ["binary32", "float32"]}}}}},
-            "'x' has 'float32'; it may have binary64, binary32$",
+            "'x' of 'quantizer.quantize' has 'float32'; it may have binary64, binary32$",
         ),
         (
             {"operations": {"select.batch": {"ranges": {"strategy": {"values": ["fair", "fare"]}}}}},
-            "'strategy' has 'fare'; it may have random, weighted, partition, uniform, fair, least$",
+            "'strategy' of 'select.batch' has 'fare'; it may have random, weighted, partition, uniform, fair, least$",
         ),
         ({"policy": {"mds.code": "mine"}}, "mds.code"),
         ({"policy": []}, "policy"),
         ({"reject_map": 5}, "reject_map"),
         ({"reject_map": {"no": "because"}}, "because"),
         ({"reject_map": {"": "malformed"}}, "reject_map has an empty text"),
-        ({"operations": {"mds.encode": {"ranges": 5}}}, "ranges"),
+        ({"operations": {"mds.encode": {"ranges": 5}}}, "'ranges' of 'mds.encode' is 5; it must be a JSON object$"),
+        ({"operations": {"mds.encode": {"randomness": "x"}}}, "randomness of 'mds.encode' = 'x'; it must be one of"),
         (
             {"operations": {"mds.encode": {"ranges": {"N": {"min": 5, "step": 2}}}}},
             "has 'step'; it may have min, max or values$",

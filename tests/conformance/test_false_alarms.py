@@ -262,6 +262,45 @@ def test_capital_digits_are_malformed_and_nothing_of_another_kind(operation: str
     assert outcome.verdict == "wrong_reason"
 
 
+@pytest.mark.slow
+@pytest.mark.requirement("ADP-06")
+@pytest.mark.parametrize("allowed", [{"max": 1000}, {"max": 2**17}, {"multiple": 16}, {"multiple": 10**9}])
+def test_no_check_asks_for_streams_outside_of_the_declared_lengths(allowed: dict[str, int]) -> None:
+    built = reference.build()
+    built.hello["operations"] = {"prg.expand": {"ranges": {"n": allowed}}}
+
+    def answer(request: Any) -> Any:
+        n = request.get("params", {}).get("n") if isinstance(request, dict) else None
+        outside = type(n) is int and (n > allowed.get("max", n) or n % allowed.get("multiple", 1))
+        return {"id": request["id"], "unsupported": True} if outside else built.answer(request)
+
+    _, outcomes = run(DirectConnection(answer), Settings(cases=5, seed=1, pattern="prg.expand"))
+    assert [one.check.id for one in outcomes if one.failure] == []
+
+
+@pytest.mark.requirement("ADP-15")
+@pytest.mark.parametrize(
+    ("id", "spoil"),
+    [
+        ("vector/echo-basic-01", lambda text: text.replace("[1, 2, ", "[true, 2, ")),
+        ("vector/echo-basic-01", lambda text: text.replace("[1, 2, ", "[1.0, 2, ")),
+        ("field.add/result", lambda text: text.replace('"}', '", "raw": {"value": ["99"]}}')),
+    ],
+)
+def test_what_python_calls_equal_and_raw_values_that_nobody_asked_for_are_noticed(
+    id: str, spoil: Callable[[str], str]
+) -> None:
+    built = reference.build()
+
+    def answer(request: Any) -> Any:
+        given = built.answer(request)
+        chosen = request["op"] in ("echo", "field.add") and "result" in given
+        return {**given, "result": json.loads(spoil(json.dumps(given["result"])))} if chosen else given
+
+    _, [outcome] = run(DirectConnection(answer), Settings(cases=3, seed=1, pattern=id, vectors=True))
+    assert outcome.failure is not None
+
+
 def add_member(value: Any, deep: bool) -> Any:
     """Return a result with an unknown member in itself, or in each object inside of it."""
     more = {} if deep else {"zq": 1}

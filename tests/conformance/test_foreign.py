@@ -302,14 +302,19 @@ def test_a_valid_request_can_be_expressed() -> None:
         ("shamir.share", {"parameter_sets": [{"t": 3}]}, {}, "must give ['n', 't']"),
         ("secagg.sum", {"parameter_sets": [{"N": 3, "t": 4}]}, {}, "allows no parameter set of 'secagg.sum' (ADP-42)"),
         ("secagg.sum", {"ranges": {"R": {"min": str(2**522)}}}, {}, "leave no parameters"),
-        ("prg.expand", {"ranges": {"n": {"values": [2**17 + 1, 2**40]}}}, {}, "allows and a kit asks for"),
-        ("prg.expand", {"ranges": {"n": {"min": 2**17 + 1}}}, {}, "allows and a kit asks for"),
+        ("prg.expand", {"ranges": {"n": {"values": [2**19 + 1, 2**40]}}}, {}, "allows and a kit asks for"),
+        ("prg.expand", {"ranges": {"n": {"min": 2**19 + 1}}}, {}, "allows and a kit asks for"),
         ("shamir.share", {"ranges": {"secret": {"min": 2**30}}}, {"shamir.field": "other"}, "a kit asks for"),
         ("select.batch", {"ranges": {"strategy": {"min": 1}}}, {}, "has 'min'; it may have values"),
         ("select.batch", {"ranges": {"strategy": {"values": ["best"]}}}, {}, "has 'best'; it may have random"),
         ("prg.expand", {"ranges": {"n": {"min": 5, "max": 7, "multiple": 8}}}, {}, "leave no parameters"),
         *(
-            (operation, {"ranges": {name: wrong}}, {policy: "other"}, f"of '{name}' has {said}; lengths begin at 1")
+            (
+                operation,
+                {"ranges": {name: wrong}},
+                {policy: "other"},
+                f"of '{name}' of '{operation}' has {said}; lengths begin at 1",
+            )
             for operation, name, policy in (
                 ("prg.expand", "key", "prg.stream"),
                 ("shamir.share", "secret", "shamir.field"),
@@ -335,8 +340,8 @@ def test_a_declaration_that_does_not_fit_is_refused(
 @pytest.mark.requirement("ADP-06")
 def test_numbers_of_elements_that_a_kit_does_not_ask_for_are_left_out_of_a_declaration() -> None:
     adapter = Adapter("x", "1")
-    adapter.operation("prg.expand", ranges={"n": {"values": [2**40, 64, 2**17]}})(lambda **given: {})
-    assert narrow.understood(adapter.hello).range("prg.expand", "n").values == (64, 2**17)
+    adapter.operation("prg.expand", ranges={"n": {"values": [2**40, 64, 2**19]}})(lambda **given: {})
+    assert narrow.understood(adapter.hello).range("prg.expand", "n").values == (64, 2**19)
 
 
 @pytest.mark.requirement("QNT-12", "ADP-06")

@@ -44,7 +44,7 @@ LENGTH_RANGES = ("key", "secret")
 """Parameters of bytes: their range is one of lengths."""
 SIZES = (("prg.expand", "key"), ("prg.expand", "n"), ("shamir.share", "secret"))
 """Parameters that are a number of bytes or of elements, and are asked for up to `MOST_SIZE`."""
-MOST_SIZE = 2**17
+MOST_SIZE = 2**19
 RANGED = (*INTEGER_RANGES, *DECIMAL_RANGES, *TEXT_RANGES, *LENGTH_RANGES)
 WITHOUT_RAW = ("heterosag.", "session.step", "secagg.view", "secagg.coalition")
 """What the names of the operations begin with whose results are never given raw."""
@@ -150,7 +150,9 @@ class Capabilities:
             return EVERYTHING
         key = operation, parameter
         if key not in self._parsed:
-            parsed = _parse_range(parameter, declared)
+            parsed = _parse_range(operation, parameter, declared)
+            if key in SIZES and parsed.values is None and parsed.high is None:
+                parsed = replace(parsed, high=MOST_SIZE)
             most = self._most(operation) if parameter in WIDENED else MOST_SIZE if key in SIZES else None
             self._parsed[key] = parsed if most is None else parsed.up_to(most)
         return self._parsed[key]
@@ -216,7 +218,7 @@ def shake_hands(answer: Answer) -> Capabilities:
         version=str(_member(about, "version", str)),
         language=str(_member(about, "language", str)),
         operations=operations,
-        randomness=_grade(body.get("randomness")),
+        randomness=_grade(body),
         policies=policies,
         reject_map=_reject_map(_optional(body, "reject_map")),
         hello=body,
@@ -262,10 +264,10 @@ def _member(body: Mapping[str, Any], name: str, kind: type) -> Any:
     return body[name]
 
 
-def _optional(body: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _optional(body: Mapping[str, Any], name: str, of: str = "") -> dict[str, Any]:
     value = body.get(name, {})
     if not isinstance(value, dict):
-        raise AdapterUnusable(f"hello: {name!r} is {value!r}; it must be a JSON object")
+        raise AdapterUnusable(f"hello: {name!r}{of} is {value!r}; it must be a JSON object")
     return value
 
 
@@ -279,9 +281,11 @@ def _reject_map(declared: dict[str, Any]) -> dict[str, str]:
     return declared
 
 
-def _grade(value: Any) -> Grade:
+def _grade(body: Mapping[str, Any], of: str = "") -> Grade:
+    value = body.get("randomness")
     if value not in GRADES:
-        raise AdapterUnusable(f"hello: randomness = {value!r}; it must be one of {', '.join(GRADES)}")
+        found = f"randomness{of} = {value!r}" if "randomness" in body else "'randomness' is missing"
+        raise AdapterUnusable(f"hello: {found}; it must be one of {', '.join(GRADES)}")
     grade: Grade = value
     return grade
 
@@ -297,12 +301,12 @@ def _check_operation(name: str, declaration: Any, policies: Mapping[str, Any]) -
     if unknown:
         raise AdapterUnusable(f"hello: {name!r} has the unknown member {sorted(unknown)[0]!r}")
     if "randomness" in declaration:
-        _grade(declaration["randomness"])
+        _grade(declaration, f" of {name!r}")
     _check_composed(name, declaration)
     if own:
         _check_parties(name, declaration.get("parties"))
     _check_sets(name, declaration)
-    for parameter, declared in _optional(declaration, "ranges").items():
+    for parameter, declared in _optional(declaration, "ranges", f" of {name!r}").items():
         if parameter == "key" and policies.get("prg.stream") != "other":
             raise AdapterUnusable(f"hello: {name!r} has a range of 'key', and the policy prg.stream is not 'other'")
         if parameter == "secret" and policies.get("shamir.field") != "other":
@@ -311,7 +315,7 @@ def _check_operation(name: str, declaration: Any, policies: Mapping[str, Any]) -
         if parameter not in ranged(name):
             raise AdapterUnusable(f"hello: {name!r} has no ranged parameter {parameter!r}")
         _refuse_members(name, parameter, declared)
-        _parse_range(parameter, declared)
+        _parse_range(name, parameter, declared)
 
 
 def _check_composed(name: str, declaration: Mapping[str, Any]) -> None:
@@ -424,38 +428,46 @@ def _refuse_members(operation: str, parameter: str, declared: Any) -> None:
         raise AdapterUnusable(f"hello: {what}; it may have {known}")
 
 
-def _parse_range(parameter: str, declared: Any) -> Range:
+def _parse_range(operation: str, parameter: str, declared: Any) -> Range:
+    what = f"{parameter!r} of {operation!r}"
     if "values" in declared and (not isinstance(declared["values"], list) or not declared["values"]):
         must = "must be a list with at least one entry"
-        raise AdapterUnusable(f"hello: the values {declared['values']!r} of {parameter!r} {must}")
+        raise AdapterUnusable(f"hello: the values {declared['values']!r} of {what} {must}")
     if "values" in declared and len(declared["values"]) > MOST_VALUES:
-        raise AdapterUnusable(f"hello: the range of {parameter!r} lists more than {MOST_VALUES} values")
+        raise AdapterUnusable(f"hello: the range of {what} lists more than {MOST_VALUES} values")
     if "values" in declared and len(declared) > 1:
         other = next(name for name in declared if name != "values")
-        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} has {other} beside values")
+        raise AdapterUnusable(f"hello: the range {declared!r} of {what} has {other} beside values")
     multiple = declared.get("multiple", 1)
     if type(multiple) is not int or multiple < 1:
-        raise AdapterUnusable(f"hello: multiple in the range {declared!r} of {parameter!r} must be a number from 1 on")
-    values = tuple(_bound(parameter, declared, value) for value in declared["values"]) if "values" in declared else None
-    low, high = (_bound(parameter, declared, declared[end]) if end in declared else None for end in ("min", "max"))
+        raise AdapterUnusable(f"hello: multiple in the range {declared!r} of {what} must be a number from 1 on")
+    values = (
+        tuple(_bound(operation, parameter, declared, value) for value in declared["values"])
+        if "values" in declared
+        else None
+    )
+    low, high = (
+        _bound(operation, parameter, declared, declared[end]) if end in declared else None for end in ("min", "max")
+    )
     if low is not None and high is not None and low > high:
-        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} is empty")
+        raise AdapterUnusable(f"hello: the range {declared!r} of {what} is empty")
     return Range(low, high, values, multiple)
 
 
-def _bound(parameter: str, declared: Any, value: Any) -> Any:
+def _bound(operation: str, parameter: str, declared: Any, value: Any) -> Any:
     """Convert one bound or value of a declared range to the type that `Range` uses."""
+    what = f"{parameter!r} of {operation!r}"
     if parameter in TEXT_RANGES:
         if value not in (allowed := TEXT_RANGES[parameter]()):
             known = ", ".join(allowed)
-            raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} has {value!r}; it may have {known}")
+            raise AdapterUnusable(f"hello: the range {declared!r} of {what} has {value!r}; it may have {known}")
         return value
     number = _decimal(value) if parameter in DECIMAL_RANGES else value
     if type(number) is not int:
         written = "integers, as numbers or as decimal strings" if parameter in DECIMAL_RANGES else "integers"
-        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} has {value!r}; it may have {written}")
+        raise AdapterUnusable(f"hello: the range {declared!r} of {what} has {value!r}; it may have {written}")
     if parameter in LENGTH_RANGES and number < 1:
-        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} has {value}; lengths begin at 1 byte")
+        raise AdapterUnusable(f"hello: the range {declared!r} of {what} has {value}; lengths begin at 1 byte")
     return number
 
 

@@ -35,4 +35,6 @@ def _validator(operation: str, of_vector: bool) -> Draft202012Validator:
         demanded = {"reject": {"type": "array", "minItems": 1, "items": code}, "blamed": blamed}
         definitions["refused"] = {**definitions["refused"], "properties": demanded}
     strict: type[Draft202012Validator] = validators.extend(Draft202012Validator, type_checker=integers)
-    return strict({"$defs": definitions, **forms.result(operation)})
+    result = forms.result(operation)
+    result.get("properties", {}).pop("raw", None)  # which none has that was asked without it (ADP-55)
+    return strict({"$defs": definitions, **result})

@@ -74,14 +74,29 @@ def any_stream(draw: Any, call: Caller) -> None:
     same("the stream of one key, asked for twice", stream(call, *asked), stream(call, *asked))
 
 
+_SKIPS = 122500
+"""How many elements show that a word is skipped."""
+
+
 def _has_default(caps: Capabilities) -> bool:
     return standard(caps) and _PRIME in strategies.moduli(caps.range(_EXPAND, "q"), prime=False)
 
 
-@check("prg.expand/rejection", "PRG-01", "RND-02", applies=_has_default, examples=1)
+def _gives(caps: Capabilities, n: int) -> bool:
+    """Return whether the adapter gives streams of the text of this number of elements."""
+    return standard(caps) and n in caps.range(_EXPAND, "n")
+
+
+@check(
+    "prg.expand/rejection",
+    "PRG-01",
+    "RND-02",
+    applies=lambda caps: _has_default(caps) and _gives(caps, _SKIPS),
+    examples=1,
+)
 def rejection(draw: Any, call: Caller) -> None:
     """The word 122497 of the stream of key 0x65d is skipped, because it is not below 2**32 - 5."""
-    _expanded(call, {"q": _PRIME, "key": (0x65D).to_bytes(32, "little").hex(), "n": 122500})
+    _expanded(call, {"q": _PRIME, "key": (0x65D).to_bytes(32, "little").hex(), "n": _SKIPS})
 
 
 def limit(q: int) -> int:
@@ -99,10 +114,10 @@ def _edges(caps: Capabilities) -> list[tuple[int, int]]:
     allowed = caps.range(_EXPAND, "q")
     known = {*SEARCHED, 2**31 - 1, 2**32 - 1, 3, *strategies.moduli(allowed, prime=False)}
     words = [(q, word) for q in sorted(known) if q in allowed for word in (limit(q), limit(q) - 1)]
-    return [(q, word) for q, word in words if word in SEARCHED]
+    return [(q, word) for q, word in words if word in SEARCHED and _gives(caps, SEARCHED[word][1] + 4)]
 
 
-@check("prg.expand/limit", "PRG-01", "RND-02", applies=lambda caps: standard(caps) and bool(_edges(caps)), examples=1)
+@check("prg.expand/limit", "PRG-01", "RND-02", applies=lambda caps: bool(_edges(caps)), examples=1)
 def at_the_limit(draw: Any, call: Caller) -> None:
     """The first word at or above the limit is skipped, and the word before it is used. Searched keys produce both."""
     for q, word in _edges(call.caps):
@@ -142,11 +157,22 @@ LONG = 2**18 + 40
 """How many elements of 4 bytes take a stream of more than 2**16 blocks of 16 bytes."""
 
 
-@check("prg.expand/long", "PRG-01", examples=1, wide=True)
+def _long(caps: Capabilities) -> tuple[int, int]:
+    """Return the largest modulus, and how many of its elements take `LONG` words."""
+    q = max(strategies.moduli(caps.range(_EXPAND, "q"), prime=False))
+    return q, 4 * LONG // element_bytes(q)
+
+
+@check(
+    "prg.expand/long",
+    "PRG-01",
+    applies=lambda caps: not standard(caps) or _gives(caps, _long(caps)[1]),
+    examples=1,
+    wide=True,
+)
 def expand_long(draw: Any, call: Caller) -> None:
     """A stream continues beyond 2**16 blocks. The stream of a generator other than the text's does not repeat."""
-    q = max(strategies.moduli(call.caps.range(_EXPAND, "q"), prime=False))
-    n = 4 * LONG // element_bytes(q)
+    q, n = _long(call.caps)
     params = {"q": q, "key": bytes(range(32)).hex(), "n": n}
     if standard(call.caps):
         _expanded(call, params)

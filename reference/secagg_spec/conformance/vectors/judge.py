@@ -1,5 +1,6 @@
 """Runs vectors against an adapter. The outcomes are fixed, so that no oracle is needed."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -179,9 +180,14 @@ def _compare(call: Caller, vector: Vector, got: Mapping[str, Any]) -> None:
             raise CheckFailed("protocol", f"{vector.operation}: the result has no member {name!r}; it has {has}", want)
         near = (vector.operation, name) in _NEAR and _is_near(got.get(name), want, vector.params["range"])
         moved = (vector.operation, name) in _UNORDERED and _in_order(got.get(name)) == _in_order(want)
-        if got.get(name) != want and not near and not moved:
+        if not _same(got.get(name), want) and not near and not moved:
             where = first_difference(name, got.get(name), want) or f"{name} is not the one that the text demands"
             raise CheckFailed("wrong_value", f"{vector.operation}: {where}", want)
+
+
+def _same(got: object, want: object) -> bool:
+    """Return whether two values of JSON are the same: 1, 1.0 and true are three, and equal in Python."""
+    return got == want and json.dumps(got, sort_keys=True) == json.dumps(want, sort_keys=True)
 
 
 def _in_order(value: object) -> object:
