@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.crypto.reader import Reader
-from secagg_spec.errors import Malformed
+from secagg_spec.errors import Malformed, ParameterError
 
 
 @given(st.binary(max_size=12), st.lists(st.integers(0, 6), max_size=6))
@@ -22,6 +22,14 @@ def test_what_is_taken_follows_what_was_taken_until_too_much_is_asked_for(data: 
             assert reader.take(count) == data[at : at + count]
             at += count
     assert reader.at == at
+
+
+def test_a_negative_number_of_bytes_is_refused() -> None:
+    reader = Reader("a box", b"ab", 1)
+    for read in (reader.take, reader.number):
+        with pytest.raises(ParameterError, match=r"^count = -1: must be an integer >= 0$"):
+            read(-1)
+    assert reader.at == 1
 
 
 @given(st.integers(0, 2**32 - 1), st.binary(max_size=4))

@@ -172,6 +172,11 @@ def test_one_plaintext_has_another_nonce_elsewhere(changed: dict[str, Any]) -> N
     assert first[:12] != second[:12]
 
 
+def test_what_is_no_bytes_has_no_hash() -> None:
+    with pytest.raises(ParameterError, match=r"^data = 'str': must be bytes$"):
+        keys.sha256("x")  # type: ignore[arg-type]
+
+
 @pytest.mark.requirement("KEY-08", "KEY-09")
 def test_the_keys_of_an_attempt_follow_the_parameters() -> None:
     listed = [b"\1\0\0\0", b"a" * 32, b"b" * 32, b"\7\0\0\0", b"c" * 32, b"d" * 32]

@@ -94,6 +94,10 @@ def test_what_cannot_be_is_refused() -> None:
         Batches(Parameters(12, 6, 2))
     with pytest.raises(ParameterError, match="nodes"):
         Batches(TINY).sit([-1])
+    with pytest.raises(ParameterError, match=r"^nodes = 'NoneType'"):
+        Batches(TINY).choose(None, {})  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match=r"^counts = 'NoneType'"):
+        Batches(TINY).choose([0], None)  # type: ignore[arg-type]
     for path in (5, "", "a\0b"):
         with pytest.raises(ParameterError, match="seats"):
             Batches(TINY, path)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from secagg_spec.crypto.entropy import SystemSource
-from secagg_spec.errors import DuplicateUser, Malformed, OutOfRange, ParameterError
+from secagg_spec.errors import DuplicateUser, LengthMismatch, Malformed, OutOfRange, ParameterError
 from secagg_spec.flower import server, weights
 from secagg_spec.flower.plan import Packet
 from tests.flower.parties import MOST, SETTINGS, SHAPES, Change, Engine, Node, expected
@@ -266,7 +266,8 @@ def test_a_plan_at_whose_level_its_largest_number_could_wrap_is_none(largest: tu
 
 
 @pytest.mark.parametrize(
-    "change", [{"order": (0, 1, 2, 3, 4, 5)}, {"numbers": {1: 2}}, {"shapes": ((2**32,),)}, {"shapes": ((1,) * 65,)}]
+    "change",
+    [{"order": (0, 1, 2, 3, 4, 5)}, {"numbers": {1: 2}}, {"shapes": ((2**32,),)}, {"shapes": ((1,) * 65,)}],
 )
 def test_a_plan_holds_what_its_page_says(change: dict[str, Any]) -> None:
     engine = Engine("lightsecagg", 6)
@@ -274,6 +275,15 @@ def test_a_plan_holds_what_its_page_says(change: dict[str, Any]) -> None:
     assert engine.begun is not None
     with pytest.raises(ParameterError, match=r"order|name|shapes"):
         replace(engine.begun[0], **change)
+
+
+@pytest.mark.parametrize("order", [(0, 0, 0, 0, 0, 0), (0, 1, 2, 3, 4, -1), (0, 1, 2, 3, 4, 0.5)])
+def test_an_order_names_each_user_once(order: Any) -> None:
+    engine = Engine("secagg", 6)
+    engine.run()
+    assert engine.begun is not None
+    with pytest.raises(ParameterError, match=r"^order = "):
+        replace(engine.begun[0], order=order)
 
 
 @pytest.mark.requirement("FLW-28")
@@ -334,6 +344,8 @@ def test_a_model_keeps_its_types() -> None:
     like = weights.like(result.arrays, [array.dtype for array in given])
     assert [array.dtype for array in like] == [array.dtype for array in given]
     assert like[0].tolist() == given[0].tolist()
+    with pytest.raises(LengthMismatch, match=r"^len\(types\) = 0: must be 3, one for each array$"):
+        weights.like(result.arrays, [])
 
 
 @pytest.mark.parametrize(

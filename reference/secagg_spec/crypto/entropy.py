@@ -31,6 +31,18 @@ class Source(Protocol):
         ...
 
 
+def check_source(value: object) -> None:
+    """Refuse what is no source of bytes.
+
+    Raises
+    ------
+    ParameterError
+        It has no method `take`.
+    """
+    if not callable(getattr(value, "take", None)):
+        raise ParameterError("source", validate.class_of(value), "a source of bytes, with a method take")
+
+
 class SystemSource:
     """Bytes from the operating system's generator."""
 

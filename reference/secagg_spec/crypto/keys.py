@@ -113,9 +113,9 @@ def _field(value: bytes | str | int) -> bytes:
 
 
 def sha256(data: bytes) -> bytes:
-    """Return SHA-256 of `data`."""
+    """Return SHA-256 of `data`; raises `ParameterError` for what is no bytes."""
     digest = hashes.Hash(hashes.SHA256())
-    digest.update(data)
+    digest.update(validate.octets("data", data))
     return digest.finalize()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.errors import Malformed
 
 
@@ -20,9 +21,12 @@ class Reader:
 
         Raises
         ------
+        ParameterError
+            The count is below 0.
         Malformed
             Fewer bytes are left.
         """
+        validate.integer("count", count, 0)
         if self.at + count > len(self.data):
             raise Malformed(f"{self.what} of {len(self.data)} bytes ends early: {count} are needed from {self.at} on")
         self.at += count
@@ -33,6 +37,8 @@ class Reader:
 
         Raises
         ------
+        ParameterError
+            The count is below 0.
         Malformed
             Fewer bytes are left.
         """

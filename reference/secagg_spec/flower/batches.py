@@ -93,8 +93,9 @@ class Batches:
         OSError
             The file cannot be read or written.
         ParameterError
-            Another process wrote into it.
+            Another process wrote into it, or the nodes are no collection of integers of at least 0.
         """
+        validate.collection("nodes", nodes, "nodes")
         new = sorted({validate.integer("nodes", node, 0) for node in nodes} - set(self.seats))
         order = draw_order(self.source, len(new))
         taken = [new[at] for at in order][: self.parameters.N - len(self.seats)]
@@ -111,9 +112,9 @@ class Batches:
         Raises
         ------
         ParameterError
-            The counts are not those of rounds of whole batches of these seats.
+            The counts are no mapping, or not those of rounds of whole batches of these seats.
         """
-        strangers = sorted(set(counts) - set(self.seats))
+        strangers = sorted(set(validate.mapping("counts", counts)) - set(self.seats))
         if strangers:
             raise ParameterError("counts", strangers[:5], "of nodes with a seat: the log is of other seats")
         frequencies = np.zeros(self.parameters.N, dtype=np.int64)
@@ -137,7 +138,7 @@ class Batches:
         Raises
         ------
         ParameterError
-            The counts do not fit, as in `frequencies`.
+            The nodes or the counts do not fit, as in `sit` and `frequencies`.
         """
         self.sit(available)
         frequencies = self.frequencies(counts)

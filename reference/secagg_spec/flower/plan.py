@@ -104,8 +104,7 @@ class Plan(validate.Plain):
         for name in ("sealing", "verification", "signature"):
             for each in validate.sequence(name, getattr(self, name), "byte strings"):
                 validate.octets(name, each)
-        for user in validate.sequence("order", self.order, "users"):
-            validate.integer("order", user, 0)
+        validate.users("order", self.order, validate.MAX_COUNT)
         if self.order and self.protocol in (LIGHTSECAGG, LIGHTSECAGG_ACTIVE):
             raise ParameterError("order", self.order, "empty in LightSecAgg, which has no graph")
         validate.integer("round", self.round, 0, SERVER)

@@ -150,9 +150,13 @@ def like(arrays: Arrays, types: Sequence[np.dtype[Any]]) -> list[NDArray[Any]]:
 
     Raises
     ------
+    LengthMismatch
+        There are not as many types as arrays.
     OutOfRange
         A number does not fit its type.
     """
+    if len(types) != len(arrays):
+        raise LengthMismatch("len(types)", len(types), f"{len(arrays)}, one for each array")
     return [_as(array, dtype, f"arrays[{at}]") for at, (array, dtype) in enumerate(zip(arrays, types, strict=True))]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.boxes import KeyRing, PositionKeys
-from secagg_spec.crypto.entropy import Source, draw_scalars
+from secagg_spec.crypto.entropy import Source, check_source, draw_scalars
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.crypto.signatures import verification_key
@@ -121,6 +121,11 @@ class Run:
         The session id (16 bytes), and the first epoch.
     ring : KeyRing
         How the authority makes keys; the default is one key pair for each position.
+
+    Raises
+    ------
+    ParameterError
+        The parameters, the source, the session id, the first epoch or the ring do not fit.
     """
 
     def __init__(
@@ -133,6 +138,7 @@ class Run:
         ring: KeyRing | None = None,
     ) -> None:
         self.parameters = validate.instance("parameters", parameters, Parameters)
+        check_source(source)
         self.source = source
         keys = draw_signing_keys(parameters, source)
         self.network = open_session(parameters, keys, session=session, round=round, ring=ring)

@@ -15,7 +15,7 @@ import numpy as np
 from secagg_spec import errors
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.crypto.entropy import Source, draw_below
+from secagg_spec.crypto.entropy import Source, check_source, draw_below
 from secagg_spec.protocols.begun import session_id
 from secagg_spec.protocols.multi_round.round import (
     Parameters,
@@ -94,8 +94,7 @@ def run_session(
     hall = _Hall(parameters, session_id(session), source)
     nobody = np.zeros(parameters.selection.N, dtype=np.bool_)
     strategies.ranges(parameters.selection, strategy, hall.frequencies, nobody)  # refuses a wrong strategy
-    if not callable(getattr(source, "take", None)):
-        raise errors.ParameterError("source", validate.class_of(source), "a source of bytes, with a method take")
+    check_source(source)
     for number, turn in enumerate(validate.sequence("turns", turns, "turns")):
         _check(parameters, f"turns[{number}]", turn)
     outcomes: list[Outcome] = []
