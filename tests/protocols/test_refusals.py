@@ -852,6 +852,7 @@ CORES = {
     "point_1",
     "point_2",
     "sha256",
+    "check_source",
     "role_of",
     *basa_calls.CORES,
     *heterosag_calls.CORES,

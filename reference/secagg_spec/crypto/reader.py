@@ -26,7 +26,7 @@ class Reader:
         Malformed
             Fewer bytes are left.
         """
-        validate.integer("count", count, 0)
+        count = validate.integer("count", count, 0)
         if self.at + count > len(self.data):
             raise Malformed(f"{self.what} of {len(self.data)} bytes ends early: {count} are needed from {self.at} on")
         self.at += count

@@ -15,7 +15,7 @@ import numpy as np
 from secagg_spec import errors
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.crypto.entropy import Source, check_source, draw_below
+from secagg_spec.crypto import entropy
 from secagg_spec.protocols.begun import session_id
 from secagg_spec.protocols.multi_round.round import (
     Parameters,
@@ -63,7 +63,7 @@ def run_session(
     turns: Sequence[Turn],
     *,
     strategy: str,
-    source: Source,
+    source: entropy.Source,
     session: bytes,
 ) -> tuple[Outcome, ...]:
     """Run the rounds 0, 1, … of a session among honest parties; a strategy chooses the users of each round.
@@ -94,7 +94,7 @@ def run_session(
     hall = _Hall(parameters, session_id(session), source)
     nobody = np.zeros(parameters.selection.N, dtype=np.bool_)
     strategies.ranges(parameters.selection, strategy, hall.frequencies, nobody)  # refuses a wrong strategy
-    check_source(source)
+    entropy.check_source(source)
     for number, turn in enumerate(validate.sequence("turns", turns, "turns")):
         _check(parameters, f"turns[{number}]", turn)
     outcomes: list[Outcome] = []
@@ -117,13 +117,13 @@ def _check(parameters: Parameters, name: str, turn: Turn) -> None:
 
 
 def _choose(
-    parameters: batches.Parameters, strategy: str, frequencies: strategies.Counts, turn: Turn, source: Source
+    parameters: batches.Parameters, strategy: str, frequencies: strategies.Counts, turn: Turn, source: entropy.Source
 ) -> tuple[int, ...]:
     """Return the users of a round; empty if there is no choice."""
     available = np.zeros(parameters.N, dtype=np.bool_)
     available[list(turn.available)] = True
     ranges = strategies.ranges(parameters, strategy, frequencies, available)
-    draws = draw_below(source, ranges or ())
+    draws = entropy.draw_below(source, ranges or ())
     return strategies.choose(parameters, strategy, frequencies, available, draws) or ()
 
 
@@ -133,7 +133,7 @@ class _Hall:
 
     parameters: Parameters
     session: bytes
-    source: Source
+    source: entropy.Source
     states: dict[int, Any] = field(default_factory=dict)
 
     @property
