@@ -217,7 +217,7 @@ def _reproduce(plan: _Plan, options: argparse.Namespace) -> int:
         )
     except KeyboardInterrupt:
         progress.end()
-        print(_to_go_on(plan, progress), file=sys.stderr)
+        print(_to_go_on(plan), file=sys.stderr)
         raise
     finally:
         progress.end()
@@ -271,8 +271,8 @@ def _wrapped(text: str, indent: str, further: int | None = None) -> list[str]:
     )
 
 
-def _to_go_on(plan: _Plan, progress: Progress) -> str:
-    kept = f"{progress.done} of {len(plan.cells)} cells are kept in {plan.sweep.folder}"
+def _to_go_on(plan: _Plan) -> str:
+    kept = f"{sweeps.stored(plan.sweep)} of {len(plan.cells)} cells are kept in {plan.sweep.folder}"
     return f"{plan.run.experiment.name}: {kept}; run the same command to continue"
 
 

@@ -334,6 +334,11 @@ def _file(folder: Path, key: str) -> Path:
     return folder / f"{key}.json"
 
 
+def stored(sweep: Sweep) -> int:
+    """Return how many cells of a sweep have a file."""
+    return sum(_file(sweep.folder, sweep.key(cell)).exists() for cell in sweep.cells)
+
+
 def _kept(sweep: Sweep, keys: Sequence[str], tell: Reporter) -> dict[str, Finished]:
     """Return the stored and intact cells, by key; report the others as damaged (EXP-25)."""
     found = {}
