@@ -447,6 +447,15 @@ def test_a_roster_has_one_name_for_each_user(count: int, names: Any, error: type
         Roster(count, names)
 
 
+def test_a_roster_has_as_many_users_as_the_schema_allows() -> None:
+    number, _ = json.loads((resources.root("spec") / "participation.schema.json").read_text())["properties"]["users"][
+        "oneOf"
+    ]
+    assert Roster(number["maximum"]).count == participation.MAX_USERS
+    with pytest.raises(ParameterError, match=r"users = 16777217: must be an integer in \[1, 16777216\]"):
+        Roster(number["maximum"] + 1)
+
+
 def test_the_headers_are_those_of_the_text() -> None:
     text = (resources.root("spec") / "multi-round.md").read_text(encoding="utf-8")
     for form in logs.FORMS:

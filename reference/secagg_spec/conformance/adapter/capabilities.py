@@ -151,10 +151,11 @@ class Capabilities:
         key = operation, parameter
         if key not in self._parsed:
             parsed = _parse_range(operation, parameter, declared)
-            if key in SIZES and parsed.values is None and parsed.high is None:
-                parsed = replace(parsed, high=MOST_SIZE)
-            most = self._most(operation) if parameter in WIDENED else MOST_SIZE if key in SIZES else None
-            self._parsed[key] = parsed if most is None else parsed.up_to(most)
+            if parameter in WIDENED:
+                parsed = parsed.up_to(self._most(operation))
+            elif key in SIZES:
+                parsed = replace(parsed, high=MOST_SIZE if parsed.high is None else parsed.high).up_to(MOST_SIZE)
+            self._parsed[key] = parsed
         return self._parsed[key]
 
     def _most(self, operation: str) -> int:
@@ -421,11 +422,11 @@ def _refuse_members(operation: str, parameter: str, declared: Any) -> None:
     multiples = ("multiple",) if (operation, parameter) == ("prg.expand", "n") else ()
     names = (*bounds, *multiples, "values")
     known = " or ".join((", ".join(names[:-1]), names[-1])) if bounds else "values"
+    what = f"hello: the range {declared!r} of {parameter!r} of {operation!r}"
     if not isinstance(declared, dict) or not declared:
-        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} of {operation!r} needs {known}")
+        raise AdapterUnusable(f"{what} needs {known}")
     if unknown := sorted(set(declared).difference(names)):
-        what = f"the range {declared!r} of {parameter!r} of {operation!r} has {unknown[0]!r}"
-        raise AdapterUnusable(f"hello: {what}; it may have {known}")
+        raise AdapterUnusable(f"{what} has {unknown[0]!r}; it may have {known}")
 
 
 def _parse_range(operation: str, parameter: str, declared: Any) -> Range:
@@ -441,33 +442,27 @@ def _parse_range(operation: str, parameter: str, declared: Any) -> Range:
     multiple = declared.get("multiple", 1)
     if type(multiple) is not int or multiple < 1:
         raise AdapterUnusable(f"hello: multiple in the range {declared!r} of {what} must be a number from 1 on")
-    values = (
-        tuple(_bound(operation, parameter, declared, value) for value in declared["values"])
-        if "values" in declared
-        else None
-    )
-    low, high = (
-        _bound(operation, parameter, declared, declared[end]) if end in declared else None for end in ("min", "max")
-    )
+    said = f"hello: the range {declared!r} of {what}"
+    values = tuple(_bound(said, parameter, value) for value in declared["values"]) if "values" in declared else None
+    low, high = (_bound(said, parameter, declared[end]) if end in declared else None for end in ("min", "max"))
     if low is not None and high is not None and low > high:
         raise AdapterUnusable(f"hello: the range {declared!r} of {what} is empty")
     return Range(low, high, values, multiple)
 
 
-def _bound(operation: str, parameter: str, declared: Any, value: Any) -> Any:
-    """Convert one bound or value of a declared range to the type that `Range` uses."""
-    what = f"{parameter!r} of {operation!r}"
+def _bound(said: str, parameter: str, value: Any) -> Any:
+    """Convert one bound or value of a declared range, which errors name as `said`, to the type that `Range` uses."""
     if parameter in TEXT_RANGES:
         if value not in (allowed := TEXT_RANGES[parameter]()):
             known = ", ".join(allowed)
-            raise AdapterUnusable(f"hello: the range {declared!r} of {what} has {value!r}; it may have {known}")
+            raise AdapterUnusable(f"{said} has {value!r}; it may have {known}")
         return value
     number = _decimal(value) if parameter in DECIMAL_RANGES else value
     if type(number) is not int:
         written = "integers, as numbers or as decimal strings" if parameter in DECIMAL_RANGES else "integers"
-        raise AdapterUnusable(f"hello: the range {declared!r} of {what} has {value!r}; it may have {written}")
+        raise AdapterUnusable(f"{said} has {value!r}; it may have {written}")
     if parameter in LENGTH_RANGES and number < 1:
-        raise AdapterUnusable(f"hello: the range {declared!r} of {what} has {value}; lengths begin at 1 byte")
+        raise AdapterUnusable(f"{said} has {value}; lengths begin at 1 byte")
     return number
 
 
