@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from secagg_spec import cli
+from secagg_spec import cli, resources
 from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import DirectConnection
 from secagg_spec.conformance.mutants import catalogue as mutants
@@ -174,4 +176,14 @@ def test_the_catalogue_is_large_and_spans_all_protocols() -> None:
     assert len(mutants.load()) >= 80
     assert {"lightsecagg", "secagg", "basecagg", "basa", "heterosag", "fedbuff", "multi-round"} <= {
         mutant.protocol for mutant in mutants.REGISTRY.values()
+    }
+
+
+def test_the_page_shows_how_many_mutants_a_run_may_notice() -> None:
+    page = (resources.root("spec").parent / "docs" / "explanation" / "power.md").read_text(encoding="utf-8")
+    bugs = json.loads((resources.root("spec") / "power.json").read_text(encoding="utf-8"))["bugs"]
+    found = Counter(bug["protocol"] for bug in bugs if bug.get("vectors") or bug.get("cases"))
+    assert re.search(r"notice \d+ of (\d+) mutants", page)[1] == str(found.total())  # type: ignore[index]
+    assert dict(re.findall(r"^  (\w+) +\d+ of (\d+)$", page, re.MULTILINE)).items() <= {
+        (name, str(count)) for name, count in found.items()
     }
