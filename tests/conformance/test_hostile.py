@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -325,12 +326,43 @@ def test_a_signal_ends_all_that_judge_at_once(tmp_path: Path) -> None:
     assert marked(mark) == []
 
 
-def marked(mark: str) -> list[str]:
-    """Return the processes whose environment holds a mark."""
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found through /proc")
+def test_a_second_signal_does_not_make_a_judging_process_go_on(tmp_path: Path) -> None:
+    mark = f"SECAGG_SPEC_TEST={tmp_path}"
+    options = ["--jobs", "2", "--repro", str(tmp_path), "--timeout", "600"]
+    kit = subprocess.Popen(
+        [sys.executable, "-m", "secagg_spec.cli", "conform", *options, "--", sys.executable, HOSTILE, "hang"],
+        env=dict(os.environ, SECAGG_SPEC_TEST=str(tmp_path)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + WAITED
+    while len(marked(mark, HOSTILE)) < 3 and time.monotonic() < deadline:  # one greets the kit, two are judged
+        time.sleep(0.05)
+    judging = [int(process) for process in marked(mark, "spawn_main")]
+    assert len(judging) == 2
+    for process in judging:
+        os.kill(process, signal.SIGTERM)
+    time.sleep(0.2)  # the adapter, which reads no more, gets longer than this to end
+    for process in judging:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGTERM)
+    _, err = kit.communicate(timeout=WAITED)
+    assert kit.returncode == 3
+    assert "a process that judged has ended" in err.decode()
+    assert marked(mark) == []
+
+
+def marked(mark: str, word: str = "") -> list[str]:
+    """Return the processes whose environment holds a mark and whose command holds a word."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if mark.encode() in (process / "environ").read_bytes():
+            if (
+                mark.encode() in (process / "environ").read_bytes()
+                and word.encode() in (process / "cmdline").read_bytes()
+            ):
                 found.append(process.name)
         except OSError:
             continue

@@ -119,11 +119,12 @@ class ProcessConnection:
 
     def close(self) -> None:
         """End the process and all processes that it started."""
-        process, self._process = self._process, None
+        process = self._process
         if process is None:
             return
         _end_input(process, _END_SECONDS)
         _kill(process)
+        self._process = None  # only now: a signal that interrupts the wait closes it again
         self._join(process)
 
     def finish(self, seconds: float) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from multiprocessing.process import BaseProcess
 from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.util import Finalize
 from types import FrameType
@@ -82,11 +82,18 @@ def workers(jobs: int) -> Iterator[Workers]:
         yield Workers(pool, stopped)
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
-        for child in set(multiprocessing.active_children()) - others:
-            child.terminate()
-            child.join(_END_SECONDS)
+        _stop(set(multiprocessing.active_children()) - others)
         raise
     pool.shutdown()
+
+
+def _stop(children: Iterable[BaseProcess]) -> None:
+    """End processes, all at once; one that does not end in time is killed."""
+    for child in children:
+        child.terminate()
+    for child in children:
+        child.join(_END_SECONDS)
+        child.kill()
 
 
 def _is_short(task: _Task) -> bool:
@@ -110,10 +117,6 @@ def _given(results: Iterator[Outcome | AdapterUnusable | None]) -> Outcome:
     return found
 
 
-class _Ended(BaseException):
-    """The first process wants this one to end; not a `SystemExit`, which Hypothesis would treat as a failure."""
-
-
 @dataclass
 class _Worker:
     """The state that a process keeps between checks."""
@@ -122,13 +125,17 @@ class _Worker:
     number: int = 0
     connection: ProcessConnection | None = None
     caps: Capabilities | None = None
-    busy: bool = False
 
     def close(self) -> None:
         """End the adapter."""
-        connection, self.connection, self.caps = self.connection, None, None
-        if connection:
-            connection.close()
+        if self.connection:
+            self.connection.close()
+        self.connection = self.caps = None
+
+    def exit(self) -> NoReturn:
+        """End the adapter and this process, whatever it is doing."""
+        self.close()
+        os._exit(128 + signal.SIGTERM)
 
     def turn_to(self, task: _Task) -> tuple[ProcessConnection, Capabilities]:
         """Return a connection to the implementation of a task, after starting it and exchanging `hello`."""
@@ -163,14 +170,13 @@ def _end_with_the_first(worker: _Worker) -> None:
     first = multiprocessing.parent_process()
     assert first is not None
     first.join()
-    worker.close()
-    os._exit(128 + signal.SIGTERM)
+    worker.exit()
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:
-    if _workers[0].busy:
-        raise _Ended
-    sys.exit(128 + number)
+    """End at once: the code that a signal interrupts might drop an exception, or treat it as a failure of the check."""
+    signal.signal(number, signal.SIG_IGN)
+    _workers[0].exit()
 
 
 def _judge(task: _Task) -> Outcome | AdapterUnusable | None:
@@ -178,14 +184,8 @@ def _judge(task: _Task) -> Outcome | AdapterUnusable | None:
     worker = _workers[0]
     if task.number <= worker.stopped.value:
         return None
-    worker.busy = True
     try:
         connection, caps = worker.turn_to(task)
         return judged(connection, caps, task.check, task.settings)
     except AdapterUnusable as unusable:
         return unusable
-    except _Ended:
-        worker.close()
-        os._exit(128 + signal.SIGTERM)
-    finally:
-        worker.busy = False
