@@ -39,6 +39,6 @@ def sealed(path: Path) -> Path:
     """Seal the stored failure in a ``.jsonl`` file again, and return the path."""
     beside = repros.both(path)[1]
     stored = json.loads(beside.read_text(encoding="utf-8"))
-    seal = repros.seal(path.read_bytes(), stored.get("check"), stored.get("draws"))
+    seal = repros.seal(path.read_bytes(), stored)
     beside.write_text(json.dumps({**stored, "seal": seal}), encoding="utf-8")
     return path

@@ -47,6 +47,26 @@ def test_a_hello_is_understood() -> None:
 
 @pytest.mark.requirement("ADP-07")
 @pytest.mark.parametrize(
+    ("operation", "ranges", "said"),
+    [
+        ("mds.encode", {"q": {"values": ["7", str(2**522)]}}, [f"q = {2**522} of mds.encode", "2**521"]),
+        ("mds.encode", {"q": {"min": "3", "max": str(2**522)}}, [f"q up to {2**522} of mds.encode", "2**521"]),
+        ("prg.expand", {"q": {"max": str(2**33)}}, [f"q up to {2**33} of prg.expand", "2**32"]),
+        ("secagg.sum", {"R": {"values": [str(2**521), str(2**522)]}}, [f"R = {2**522} of secagg.sum", "2**521"]),
+        ("mds.encode", {"q": {"values": [str(2**521 - 1)]}}, []),
+        ("secagg.sum", {"R": {"max": str(2**521)}}, []),
+    ],
+)
+def test_a_modulus_larger_than_all_that_are_allowed_is_named(
+    operation: str, ranges: dict[str, Any], said: list[str]
+) -> None:
+    left_out = caps(operations={operation: {"ranges": ranges}}, policy={}).left_out
+    assert len(left_out) == bool(said)
+    assert all(part in "".join(left_out) for part in said)
+
+
+@pytest.mark.requirement("ADP-07")
+@pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"protocol": [2, 0]}, "protocol"),

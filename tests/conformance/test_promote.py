@@ -136,6 +136,7 @@ def test_an_expectation_that_the_reference_does_not_share_is_refused(
     beside = path.with_suffix(".expected.json")
     stored = json.loads(beside.read_text(encoding="utf-8"))
     beside.write_text(json.dumps({**stored, "expected_of_the_last_answer": {"reject": ["bad_param"]}}))
+    sealed(path)
     code, _, err = promote(capsys, path, "--id", "found-1", "--clause", "LSA-02", "--into", str(tmp_path / "x.json"))
     assert code == 2
     assert "the reference answers" in err

@@ -62,6 +62,17 @@ def test_a_case_without_its_seal_is_not_judged_again(stored: Path, capsys: pytes
     assert capsys.readouterr().err == f"secagg-spec replay: {path}: the member 'seal' is missing\n"
 
 
+@pytest.mark.requirement("CNF-74")
+@pytest.mark.parametrize("name", ["kit", "verdict", "message", "expected_of_the_last_answer", "answers_seen", "more"])
+def test_a_case_is_not_judged_again_when_a_member_was_changed(
+    stored: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    path = stored.with_suffix(".expected.json")
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: "another"}))
+    assert cli.main(["replay", str(stored), "--", sys.executable, FAKE, "wrong-value"]) == 2
+    assert "one of them was changed since the run" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("fault", "word", "code"), [("wrong-value", "FAILED", 1), ("none", "FIXED", 0)])
 def test_a_stored_failure_is_judged_again(
     stored: Path, capsys: pytest.CaptureFixture[str], fault: str, word: str, code: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -214,7 +214,7 @@ def shake_hands(answer: Answer) -> Capabilities:
         if not isinstance(choice, str) or choice not in POLICIES.get(name, ()):
             raise AdapterUnusable(f"policy {name!r} = {choice!r}: policies are {listed(POLICIES)}")
     operations, left_out = _without_forbidden(operations)
-    return Capabilities(
+    caps = Capabilities(
         name=str(_member(about, "name", str)),
         version=str(_member(about, "version", str)),
         language=str(_member(about, "language", str)),
@@ -223,8 +223,8 @@ def shake_hands(answer: Answer) -> Capabilities:
         policies=policies,
         reject_map=_reject_map(_optional(body, "reject_map")),
         hello=body,
-        left_out=left_out,
     )
+    return replace(caps, left_out=(*left_out, *_too_large(caps)))
 
 
 def greet(ask: Any) -> Capabilities:
@@ -373,6 +373,19 @@ def _without_forbidden(operations: Mapping[str, Any]) -> tuple[dict[str, Any], t
     return kept, tuple(left_out)
 
 
+def _too_large(caps: Capabilities) -> Iterator[str]:
+    """Yield each modulus and level in a declared range that is larger than any that the text allows."""
+    for name, declared in caps.operations.items():
+        ranges = declared.get("ranges", {})
+        for parameter in (one for one in (*WIDENED, "R") if one in ranges):
+            whole = _parse_range(name, parameter, ranges[parameter])
+            most = caps._most(name) if parameter in WIDENED else MAX_WIDE
+            end = f"of {name}: the largest that is allowed is 2**{most.bit_length() - 1}"
+            yield from (f"{parameter} = {value} {end}" for value in whole.values or () if value > most)
+            if whole.high is not None and whole.high > most:
+                yield f"{parameter} up to {whole.high} {end}"
+
+
 def _clause(name: str) -> str:
     """Return the clauses that say which parameter sets of an operation are allowed."""
     starts = {"secagg.sum": "ADP-42", "secagg.view": "ADP-42", "secagg.coalition": "ADP-42 or ADP-47"}
@@ -459,7 +472,8 @@ def _bound(said: str, parameter: str, value: Any) -> Any:
         return value
     number = _decimal(value) if parameter in DECIMAL_RANGES else value
     if type(number) is not int:
-        written = "integers, as numbers or as decimal strings" if parameter in DECIMAL_RANGES else "integers"
+        strings = f"decimal strings of fewer than {_DIGITS} digits"
+        written = f"integers, as numbers or as {strings}" if parameter in DECIMAL_RANGES else "integers"
         raise AdapterUnusable(f"{said} has {value!r}; it may have {written}")
     if parameter in LENGTH_RANGES and number < 1:
         raise AdapterUnusable(f"{said} has {value}; lengths begin at 1 byte")

@@ -325,7 +325,7 @@ def write_repro(folder: Path, target: str, check: str, failure: Failure) -> Path
     path = folder / f"{_stem(target, check)}.jsonl"
     requests = [HELLO, *(exchange.request for exchange in failure.transcript)]
     lines = "".join(request.line(number) for number, request in enumerate(requests))
-    data, draws = lines.encode(errors="surrogateescape"), fit_for_json(replay.plain(failure.draws))
+    data, draws = lines.encode(errors="surrogateescape"), replay.plain(failure.draws)
     expectation = {
         "schema": replay.SCHEMA,
         "kit": __version__,
@@ -336,9 +336,9 @@ def write_repro(folder: Path, target: str, check: str, failure: Failure) -> Path
         "expected_of_the_last_answer": failure.expected,
         "answers_seen": [exchange.answer.as_json() if exchange.answer else None for exchange in failure.transcript],
         "draws": draws,
-        "seal": replay.seal(data, check, draws),
     }
-    text = json.dumps(fit_for_json(expectation), indent=2, allow_nan=False)
+    fit = fit_for_json(expectation)
+    text = json.dumps({**fit, "seal": replay.seal(data, fit)}, indent=2, allow_nan=False)
     system.write_whole(path, data, follow=False)
     system.write_whole(path.with_suffix(".expected.json"), text + "\n", follow=False)
     return path

@@ -45,7 +45,7 @@ def load(path: Path) -> dict[str, Any]:
         raise UsageError(f"{beside}: the member {missing[0]!r} is missing")
     if not isinstance(stored["check"], str) or stored["check"] not in suite.everything():
         raise UsageError(f"{beside}: there is no check {schemas.shown(stored['check'])} in this kit")
-    if lines is not None and stored["seal"] != seal(lines, stored["check"], stored["draws"]):
+    if lines is not None and stored["seal"] != seal(lines, stored):
         raise UsageError(f"{asked} and {beside.name} are not of one case: one of them was changed since the run")
     try:
         stored["draws"] = [restored(value) for value in _listed(stored["draws"])]
@@ -70,10 +70,14 @@ def both(path: Path) -> tuple[Path, Path]:
     raise UsageError(f"{path}: {folder}a stored failure is a {_REQUESTS} file, or its {_EXPECTED}")
 
 
-def seal(lines: bytes, check: str, draws: Any) -> str:
-    """Return the SHA-256 that ties a case's requests to the values its check drew, to reveal any change (CNF-74)."""
-    drawn = json.dumps([check, draws], sort_keys=True, separators=(",", ":")).encode()
-    return hashlib.sha256(hashlib.sha256(lines).digest() + drawn).hexdigest()
+def seal(lines: bytes, expected: Mapping[str, Any]) -> str:
+    """Return the SHA-256 that ties a case's requests to what is expected, to reveal any change of either (CNF-74).
+
+    All members of ``expected`` count but its ``seal``.
+    """
+    meant = {name: value for name, value in expected.items() if name != "seal"}
+    text = json.dumps(meant, sort_keys=True, separators=(",", ":")).encode()
+    return hashlib.sha256(hashlib.sha256(lines).digest() + text).hexdigest()
 
 
 def _lines(path: Path, *, needed: bool) -> bytes | None:
