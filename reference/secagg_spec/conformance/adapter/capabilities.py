@@ -323,13 +323,13 @@ def _check_composed(name: str, declaration: Mapping[str, Any]) -> None:
     """Refuse what an operation says of repairs unless it has the right types, lists members of it, and agrees."""
     if type(declaration.get("composed", False)) is not bool:
         raise AdapterUnusable(f"hello: 'composed' of {name!r} is {declaration['composed']!r}; it must be true or false")
-    listed = declaration.get("raw", [])
-    if not isinstance(listed, list) or not all(isinstance(one, str) and one in rawable(name) for one in listed):
+    raw = declaration.get("raw", [])
+    if not isinstance(raw, list) or not all(isinstance(one, str) and one in rawable(name) for one in raw):
         known = f"a list, of {', '.join(rawable(name))}" if rawable(name) else "an empty list, or absent"
-        raise AdapterUnusable(f"hello: 'raw' of {name!r} is {listed!r}; it is {known}")
-    if len(set(listed)) < len(listed):
-        raise AdapterUnusable(f"hello: 'raw' of {name!r} is {listed!r}; it names a member twice")
-    if listed and not declaration.get("composed", True):
+        raise AdapterUnusable(f"hello: 'raw' of {name!r} is {raw!r}; it is {known}")
+    if len(set(raw)) < len(raw):
+        raise AdapterUnusable(f"hello: 'raw' of {name!r} is {raw!r}; it names a member twice")
+    if raw and not declaration.get("composed", True):
         raise AdapterUnusable(f"hello: 'composed' of {name!r} is false beside 'raw', which says that it is composed")
 
 
