@@ -51,7 +51,21 @@ def test_one_number_is_its_own_interval() -> None:
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     "strange",
-    [math.nan, math.inf, -math.inf, 1.1e150, -1e308, 10**400, np.float32("inf"), np.float32("nan"), "1", None],
+    [
+        math.nan,
+        math.inf,
+        -math.inf,
+        1.1e150,
+        -1e308,
+        10**400,
+        np.float32("inf"),
+        np.float32("nan"),
+        "1",
+        None,
+        True,
+        np.True_,
+        np.timedelta64(3),
+    ],
 )
 def test_a_number_that_is_not_finite_is_refused(strange: Any) -> None:
     for numbers in ([1.0, strange, 2.0], [strange] * 3):
@@ -83,6 +97,27 @@ def test_another_relation_is_refused(relation: Any) -> None:
 
 
 AT = Interval(0.5, 0.25, 0.75, 5)
+
+
+@pytest.mark.requirement("EXP-23", "ERR-02")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("bound", math.nan),
+        ("bound", math.inf),
+        ("bound", "1"),
+        ("bound", True),
+        ("bound", 10**400),
+        ("seeds", "3"),
+        ("seeds", -1),
+        ("seeds", 3.0),
+        ("found", None),
+    ],
+)
+def test_a_verdict_on_no_numbers_is_refused(name: str, value: Any) -> None:
+    given = {"found": AT, "relation": ">=", "bound": 0.0, "seeds": 5, name: value}
+    with pytest.raises(ParameterError, match=rf"^{name} = "):
+        verdict(**given)
 
 
 @pytest.mark.requirement("EXP-23")

@@ -9,8 +9,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from secagg_spec.arithmetic import validate
 from secagg_spec.errors import OutOfRange, ParameterError
 
@@ -61,9 +59,15 @@ def verdict(found: Interval, relation: str, bound: float, seeds: int) -> str:
     Raises
     ------
     ParameterError
-        The relation is none of `RELATIONS`.
+        The relation is none of `RELATIONS`, or another argument is of another type, or no number of seeds.
+    OutOfRange
+        The bound is no finite number.
     """
+    found = validate.instance("found", found, Interval)
     validate.one_of("relation", relation, RELATIONS)
+    if not validate.finite(bound):
+        raise OutOfRange("bound", bound, "a finite number")
+    seeds = validate.integer("seeds", seeds, 0)
     if found.count < max(FEWEST, seeds):
         return UNCONFIRMED
     low, high = (found.low, found.high) if relation == ">=" else (-found.high, -found.low)
@@ -75,8 +79,8 @@ def verdict(found: Interval, relation: str, bound: float, seeds: int) -> str:
 
 def _checked(number: object) -> float:
     """Return a number as one of Python, the comparisons of which do not round."""
-    value = number.item() if isinstance(number, np.generic) else number
-    if not isinstance(value, (int, float)) or not -LARGEST <= value <= LARGEST:
+    value = validate.number(number)
+    if value is None or not -LARGEST <= value <= LARGEST:
         raise OutOfRange("numbers", number, f"finite numbers of at most {LARGEST:g} in magnitude")
     return value
 
