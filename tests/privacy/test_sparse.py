@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations
 from math import comb
+from typing import Any
 
 import numpy as np
 import pytest
@@ -194,3 +195,18 @@ def test_a_population_below_nothing_is_named() -> None:
     assert sparse.tail(0, 0, 0, 0) == 1
     with pytest.raises(ParameterError, match=r"^population = -1: "):
         sparse.tail(-1, 0, 0, 0)
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("call", [sparse.surrounded, sparse.any_surrounded, sparse.stuck])
+@pytest.mark.parametrize("t", [-1, "2", None, 2.0, 2**33])
+def test_a_wrong_threshold_is_named(call: Callable[..., Fraction], t: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^t = .*: must be an integer in \[0, 4294967295\]"):
+        call(10, 4, t, 3)
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("strange", [Fraction(0), Fraction(2), Fraction(-1, 2), 0.5, 1, None, "1/2"])
+def test_what_is_no_probability_has_no_exponent(strange: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^probability = .*above 0"):
+        sparse.exponent(strange)

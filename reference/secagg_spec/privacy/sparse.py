@@ -19,6 +19,7 @@ from fractions import Fraction
 from math import comb, prod
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.errors import ParameterError
 from secagg_spec.protocols.secagg.graph import check_degree
 
 
@@ -49,9 +50,10 @@ def surrounded(N: int, k: int, t: int, colluding: int) -> Fraction:
     Raises
     ------
     ParameterError
-        There is no graph of N users and degree k, or no user is honest.
+        There is no graph of N users and degree k, no user is honest, or t is no integer of at least 0.
     """
     N, k = _graph(N, k)
+    t = validate.integer("t", t, 0, validate.MAX_COUNT)
     colluding = validate.integer("colluding", colluding, 0, N - 1)
     return tail(N - 1, colluding, k, t)
 
@@ -120,5 +122,13 @@ def _graph(N: int, k: int) -> tuple[int, int]:
 
 
 def exponent(probability: Fraction) -> int:
-    """Return the largest e for which the probability, which is not 0, is at most 2**-e."""
+    """Return the largest e for which the probability, which is not 0, is at most 2**-e.
+
+    Raises
+    ------
+    ParameterError
+        It is no fraction above 0 and at most 1.
+    """
+    if not isinstance(probability, Fraction) or not 0 < probability <= 1:
+        raise ParameterError("probability", probability, "a fraction above 0 and at most 1")
     return (probability.denominator // probability.numerator).bit_length() - 1
