@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import combinations, product
-from math import gcd
+from math import gcd, nan
 from typing import Any, cast
 
 import numpy as np
@@ -537,6 +537,24 @@ def test_the_odds_are_those_of_counting(sizes: Users, p: Fraction) -> None:
     assert one[0] == by_hand(sizes, p, lambda counts: counts[0] == 1)
     few = odds.any_of(odds.few(size, 3, p) for size in sizes)
     assert few == by_hand(sizes, p, lambda counts: any(0 < count < 3 for count in counts))
+
+
+@pytest.mark.requirement("HSA-17", "ERR-02")
+@pytest.mark.parametrize("strange", [Fraction(3, 2), Fraction(-1, 2), 0.5, nan, 1, None, "1/2"])
+def test_the_odds_take_probabilities_alone(strange: Any) -> None:
+    calls = partial(odds.survivors, 5, 2, strange), partial(odds.few, 5, 0, strange), partial(odds.any_of, [strange])
+    for call in calls:
+        with pytest.raises(ParameterError, match=r"a fraction in \[0, 1\]"):
+            call()
+
+
+@pytest.mark.requirement("HSA-17", "ERR-02")
+@pytest.mark.parametrize("strange", [-1, 2.0, True, "5", None])
+@pytest.mark.parametrize(("call", "second"), [(odds.survivors, "count"), (odds.few, "below")])
+def test_the_odds_take_numbers_of_users_alone(call: Any, second: str, strange: Any) -> None:
+    for name in ("users", second):
+        with pytest.raises(ParameterError, match=rf"^{name} = "):
+            call(**{"users": 5, second: 2, "p": Fraction(1, 2), name: strange})
 
 
 @pytest.mark.requirement("HSA-17")

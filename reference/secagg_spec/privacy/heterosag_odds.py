@@ -12,17 +12,52 @@ from collections.abc import Iterable
 from fractions import Fraction
 from math import comb, prod
 
+from secagg_spec.arithmetic import validate
+from secagg_spec.errors import ParameterError
+
 
 def survivors(users: int, count: int, p: Fraction) -> Fraction:
-    """Return the probability that `count` of `users` users survive, if each drops out with probability p."""
+    """Return the probability that `count` of `users` users survive, if each drops out with probability p.
+
+    Raises
+    ------
+    ParameterError
+        A number of users is no integer of at least 0, or too large, or p is no fraction in [0, 1].
+    """
+    users, count, p = _users("users", users), _users("count", count), _probability("p", p)
+    if count > users:
+        return Fraction(0)
     return comb(users, count) * (1 - p) ** count * p ** (users - count)
 
 
 def few(users: int, below: int, p: Fraction) -> Fraction:
-    """Return the probability that at least one but fewer than `below` of the users survive."""
+    """Return the probability that at least one but fewer than `below` of the users survive.
+
+    Raises
+    ------
+    ParameterError
+        An argument is not as for `survivors`.
+    """
+    users, below, p = _users("users", users), _users("below", below), _probability("p", p)
     return sum((survivors(users, count, p) for count in range(1, min(below, users + 1))), Fraction(0))
 
 
 def any_of(odds: Iterable[Fraction]) -> Fraction:
-    """Return the probability that at least one of several independent events happens."""
-    return 1 - prod((1 - each for each in odds), start=Fraction(1))
+    """Return the probability that at least one of several independent events happens.
+
+    Raises
+    ------
+    ParameterError
+        A probability is no fraction in [0, 1].
+    """
+    return 1 - prod((1 - _probability("odds", each) for each in odds), start=Fraction(1))
+
+
+def _users(name: str, value: int) -> int:
+    return validate.integer(name, value, 0, validate.MAX_COUNT)
+
+
+def _probability(name: str, value: Fraction) -> Fraction:
+    if not isinstance(value, Fraction) or not 0 <= value <= 1:
+        raise ParameterError(name, value, "a fraction in [0, 1]")
+    return value
