@@ -297,3 +297,19 @@ def test_a_wrong_seed_is_named(seed: Any) -> None:
 def test_rounds_that_are_none_are_refused(chosen: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="chosen"):
         synchronous(chosen, Work(1, 1), Costs(), 0)
+
+
+@pytest.mark.parametrize("visits", [5, None, {1.0}, "", np.array([1.0, 2.0])])
+def test_visits_that_are_no_sequence_are_refused(visits: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^visits = .*a sequence of numbers of seconds"):
+        Costs(visits=visits)
+
+
+@pytest.mark.parametrize("name", ["work", "costs", "plan"])
+def test_arguments_of_another_class_are_named(name: str) -> None:
+    given: dict[str, Any] = {"work": Work(1, 1), "costs": Costs(), "seed": 0}
+    with pytest.raises(ParameterError, match=f"^{name} = 'NoneType': must be of the class"):
+        buffered(**{"plan": Buffered(5, 2, 2), "steps": 1, **given, name: None})
+    if name != "plan":
+        with pytest.raises(ParameterError, match=f"^{name} = 'NoneType': must be of the class"):
+            synchronous(**{"chosen": [[0]], **given, name: None})

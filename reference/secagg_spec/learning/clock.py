@@ -78,7 +78,7 @@ class Costs(validate.Plain):
     OutOfRange
         A number is negative or not finite.
     ParameterError
-        There are visits, and `sending` is not 0.
+        There are visits, and `sending` is not 0; or the visits are no sequence.
     """
 
     sending: float = 0.0
@@ -88,7 +88,7 @@ class Costs(validate.Plain):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_seconds(sending=self.sending, after=self.after)
-        for visit in self.visits:
+        for visit in validate.sequence("visits", self.visits, "numbers of seconds"):
             _check_seconds(visits=visit)
         if self.visits and self.sending:
             raise ParameterError("sending", self.sending, "0 where there are visits, which end with the update")
@@ -158,8 +158,8 @@ def synchronous(chosen: Sequence[Sequence[int]], work: Work, costs: Costs, seed:
     Raises
     ------
     ParameterError
-        A round has no user, the rounds or their users are no sequences, the costs have visits, or the seed is no seed
-        of a stream.
+        A round has no user, the rounds or their users are no sequences, the costs have visits, an argument is of
+        another class, or the seed is no seed of a stream.
     DuplicateUser, UnknownUser
         A round has a user twice, or a negative one.
     OutOfRange
@@ -169,7 +169,8 @@ def synchronous(chosen: Sequence[Sequence[int]], work: Work, costs: Costs, seed:
     users = [validate.users(f"chosen[{at}]", one, 2 * validate.MAX_COUNT) for at, one in enumerate(given)]
     if not all(users):
         raise ParameterError("chosen", users, "one user or more in each round")
-    if costs.visits:
+    validate.instance("work", work, Work)
+    if validate.instance("costs", costs, Costs).visits:
         raise ParameterError("costs", "visits", "without visits, which only buffered training has")
     stream(seed, DELAY, 0)  # refuses a wrong seed before the clock starts
     rounds = _Rounds(users, work, costs, _Delays(seed, work.beta))
@@ -197,12 +198,15 @@ def buffered(plan: Buffered, steps: int, work: Work, costs: Costs, seed: int) ->
     Raises
     ------
     ParameterError
-        There are visits, but not exactly one per position of the buffer; or the seed is no seed of a stream.
+        There are visits, but not exactly one per position of the buffer; an argument is of another class; or the seed
+        is no seed of a stream.
     OutOfRange
         A time is not finite, as the work and the costs are too large.
     """
+    validate.instance("plan", plan, Buffered)
     validate.integer("steps", steps, 1, validate.MAX_COUNT)
-    if len(costs.visits) not in (0, plan.buffer):
+    validate.instance("work", work, Work)
+    if len(validate.instance("costs", costs, Costs).visits) not in (0, plan.buffer):
         raise ParameterError("visits", list(costs.visits), f"none, or {plan.buffer}: one for each position")
     queue = _Queue(plan, steps, work, costs, seed)
     for place in range(plan.at_once):
