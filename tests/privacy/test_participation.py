@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -158,3 +159,13 @@ def test_a_user_of_several_segments_is_told_where_it_comes_out_first() -> None:
     for segments, where in (((late, early), 1), ((early, late), 0)):
         found = account(Log(Roster(2), 4, 2, segments, True)).found
         assert [(one.user, one.at, one.segment) for one in found.values()] == [(0, 0, where), (1, 1, 0)]
+
+
+@pytest.mark.requirement("MRA-11", "ERR-02")
+@pytest.mark.parametrize("strange", [-1, 3, 1.0, True, "0", None])
+@pytest.mark.parametrize("name", ["user", "segment", "at"])
+def test_users_segments_and_rounds_that_do_not_exist_are_refused(name: str, strange: Any) -> None:
+    log = of_sets(Roster(3), [[0, 1], [1, 2], [0, 2]])
+    call, given = (log.number, {}) if name == "at" else (account(log).unseen, {"user": 0, "segment": 0})
+    with pytest.raises(ParameterError, match=rf"^{name} = .*: must be an integer in "):
+        call(**{**given, name: strange})

@@ -20,6 +20,7 @@ from math import gcd
 
 import numpy as np
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.errors import LengthMismatch, ParameterError
 from secagg_spec.privacy.multiround import Audit, audit
@@ -169,7 +170,14 @@ class Account:
         """Return changes to the models of this user and of others in a segment that change none of its sums.
 
         The sums are those of all rounds or, if the segment reveals the user's model, of the rounds before it does.
+
+        Raises
+        ------
+        ParameterError
+            There is no such user or segment.
         """
+        user = validate.integer("user", user, 0, self.log.roster.count - 1)
+        segment = validate.integer("segment", segment, 0, len(self.log.segments) - 1)
         sums, one = self.log.segments[segment], self.audits[segment]
         rounds = one.recoveries[user].rounds - 1 if user in one.recoveries else len(sums.sets)
         sets = sums.sets[:rounds]

@@ -142,8 +142,14 @@ class Log(validate.Plain):
     cells: bool = False
 
     def number(self, at: int) -> int:
-        """Return the number in the log of the round with index `at`, counted from 0."""
-        return self.first + int(at)
+        """Return the number in the log of the round with index `at`, counted from 0.
+
+        Raises
+        ------
+        ParameterError
+            The log has no such round.
+        """
+        return self.first + validate.integer("at", at, 0, self.rounds - 1)
 
     @cached_property
     def taking_part(self) -> BoolArray:
