@@ -886,6 +886,10 @@ def test_the_package_is_a_command() -> None:
         (("conform", "--target", "reference", "-k", "mds,!mds"), "-k mds,!mds: this leaves out every check"),
         (("power", "--"), "-- is followed by no command"),
         (("conform", "--"), "-- is followed by no command"),
+        *(
+            ((name, *one, "word", "--", "./adapter"), "unrecognized arguments before --: word")
+            for name, one in (("conform", ()), ("check", ()), ("vectors", ()), ("power", ()), ("replay", ("x.jsonl",)))
+        ),
         (("-x",), "secagg-spec -x: there is no such option; the name of a command comes first"),
     ],
 )

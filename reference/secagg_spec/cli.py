@@ -152,6 +152,9 @@ class _CommandParser(_Parser):
         command = getattr(found, "adapter", None)
         if command == [] and "--" in (args or ()):
             self.error("-- is followed by no command, and has to be by the one that starts the adapter")
+        before = _before_separator(list(args or ()), command or [])
+        if before:
+            self.error(f"unrecognized arguments before --: {' '.join(before)}")
         if command and not command[0].strip():
             self.error("the command after -- is empty, and must be the one that starts the adapter")
         rules = self.get_default("rules")
@@ -164,6 +167,14 @@ class _CommandParser(_Parser):
         if action.option_strings or found not in (None, []):
             self._given.setdefault(action.dest, _written(action))
         return found
+
+
+def _before_separator(given: list[str], command: list[str]) -> list[str]:
+    """Return the first words of the command of an adapter that stand before ``--``, where others follow it."""
+    if "--" not in given:
+        return []
+    after = len(given) - given.index("--") - 1
+    return command[: max(0, len(command) - after)]
 
 
 def _written(action: argparse.Action) -> str:

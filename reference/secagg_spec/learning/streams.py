@@ -25,6 +25,7 @@ def stream(seed: int, which: int, *numbers: int) -> np.random.Generator:
         The use of the random numbers, such as `BATCHES`.
     numbers : int
         Numbers that distinguish the streams of this use, such as a round and a user; each in ``[0, 2**32)``.
+        Zeros at the end distinguish nothing, since numpy pads a seed with them: a use has as many numbers each time.
 
     Raises
     ------
