@@ -384,7 +384,7 @@ def test_a_table_of_another_name_is_refused_by_every_command(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["9.9.9"], "there is no version 9.9.9 of the text"),
+        (["9.9.9"], "there is no version '9.9.9' of the text"),
         (["0.1.0", "--regenerate"], "--regenerate goes with no other"),
     ],
 )

@@ -71,7 +71,11 @@ def test_a_modulus_larger_than_all_that_are_allowed_is_named(
     [
         ({"protocol": [2, 0]}, "protocol"),
         ({"protocol": None}, "protocol"),
-        *(({"protocol": wrong}, "two integers from 0 on") for wrong in ([1], [1, "1"], [1, -5], [1, 1.0], [1, 1, 9])),
+        *(
+            ({"protocol": wrong}, "two integers from 0 on")
+            for wrong in ([], [1], [1, "1"], [1, -5], [1, 1.0], [1, 1, 9], [True, 1], [1.0, 1], ["1", 1])
+        ),
+        ({"operations": {"session.new": {"parties": ["secagg.user"] * 2}}}, "it names a party twice$"),
         ({"implementation": {"name": "x"}}, "version"),
         ({"randomness": "lots"}, "randomness"),
         ({"operations": {"make.coffee": {}}}, "make.coffee"),
@@ -207,14 +211,14 @@ def test_what_a_request_declares_is_compared_with_the_ranges() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"protocol": [True, 0]}, "speaks protocol"),
+        ({"protocol": [True, 0]}, "it must be two integers from 0 on"),
         ({"operations": {"field.add": {"composed": "false"}}}, "must be true or false"),
         ({"operations": {"field.add": {"ranges": {"q": {"values": ["7"] * 1001}}}}}, "more than 1000 values"),
         (
             {"operations": {"mds.encode": {"parameter_sets": [{"N": 5, "U": 3, "T": 1}] * 1001}}},
             "more than 1000 entries",
         ),
-        ({"protocol": ["x" * 10**6]}, "speaks protocol .*xx … xx.*; this kit speaks 1"),
+        ({"protocol": ["x" * 10**6]}, "'protocol' is .*xx … xx.*; it must be two integers"),
         (
             {"operations": {"field.add": {"ranges": {"q": {"x" * 10**6: 1}}}}},
             "it may have min, max or values$",

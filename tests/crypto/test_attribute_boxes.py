@@ -54,6 +54,19 @@ def refused(address: Address, box: bytes, secret: bytes = KEY, public: bytes = P
     assert error.value.blamed == frozenset({address.sender})
 
 
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("wrong", [None, 3, "0", [PUBLIC], bytearray(PUBLIC)])
+@pytest.mark.parametrize("name", ["address", "published", "key"])
+def test_arguments_of_another_type_are_named(name: str, wrong: Any) -> None:
+    with pytest.raises(ParameterError, match=f"^{name} = "):
+        ATTRIBUTE_BOXES.open(**{"address": ADDRESS, "published": PUBLIC, "key": KEY, "box": BOX, name: wrong})
+    if name != "key":
+        with pytest.raises(ParameterError, match=f"^{name} = "):
+            ATTRIBUTE_BOXES.seal(
+                **{"address": ADDRESS, "published": PUBLIC, "seed": SEED, "sampled": SECRETS, name: wrong}
+            )
+
+
 # ---------------------------------------------------------------------------------------------------------- boxes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -60,6 +61,7 @@ DRAWS = np.array([0.5, 0.0, 0.25, 0.75])
 MEANS = np.array([[0.5, 1.0], [0.25, -1.0], [0.0, 0.0]])
 PACKED = heterosag.pack_segments(cells_of(TINY, 0), CASE.updates[0])
 SUMS = CASE.run(["stays"] * 12).sums
+_AGAIN = f"sums[{len(SUMS)}] = 'the cell of segment 0 again': must be one sum for each cell"
 START_NAMES = ("number", "round")
 
 
@@ -267,6 +269,21 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         "matrix = ('cyclic',): must be 'cyclic' or 'perfect' or 'separate'",
     ),
     ("quantize_update", {"x": REALS[:3]}, LengthMismatch, "x.shape = (3,): must be (4)"),
+    ("combine", {"sums": [*SUMS, SUMS[0]]}, ParameterError, _AGAIN),
+    (
+        "combine",
+        {"sums": []},
+        ParameterError,
+        "sums = 'none of segment 0': must be one of a cell of each segment, or more",
+    ),
+    ("combine", {"sums": None}, ParameterError, "sums = 'NoneType': must be a sequence of CellSum"),
+    ("combine", {"sums": [3]}, ParameterError, "sums[0] = 'int': must be of the class CellSum"),
+    (
+        "combine",
+        {"sums": [replace(one, total=np.zeros(9, np.uint64)) for one in SUMS]},
+        LengthMismatch,
+        "sums[0].total.shape = (9,): must be (2)",
+    ),
     ("combine", {"method": "mode"}, ParameterError, "method = 'mode': must be 'mean' or 'median' or 'trimmed'"),
     (
         "user_start of HeteroSAg",

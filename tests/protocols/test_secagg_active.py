@@ -134,6 +134,32 @@ def test_parameters_are_taken_exactly_inside_the_bounds() -> None:
                 Parameters(2, N, D, T, t, k, 1)
 
 
+@pytest.mark.requirement("ERR-02")
+def test_the_start_of_a_party_names_a_round_and_a_roster_that_are_none() -> None:
+    state = stage(case_of(TINY), 0).states[SERVER]
+    right = {"round": state.base.round, "roster": state.roster}
+    plain = secagg.Round(TINY, TINY.graph(), bytes(16), 0)
+    for name, wrong in (("round", plain), ("round", None), ("roster", None), ("roster", []), ("roster", {})):
+        given: dict[str, Any] = {**right, name: wrong}
+        with pytest.raises(ParameterError, match=f"^{name} = "):
+            secagg_active.server_start(**given)
+        with pytest.raises(ParameterError, match=f"^{name} = "):
+            secagg_active.user_start(user=0, update=case_of(TINY).updates[0], signing=SIGNING[0], **given)
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("row", range(len(TABLE)))
+def test_a_step_refuses_the_state_of_another_party_and_blames_nobody(row: int) -> None:
+    case = case_of(TINY)
+    network = stage(case, row)
+    party, other = (SERVER, 1) if TABLE[row].role is Role.SERVER else (0, SERVER)
+    inbox = network.mail(TABLE[row], party)
+    sampled = {name: case.randomness[party][name] for name in TABLE[row].randomness}
+    for wrong in (network.states[other], None, 5):
+        with pytest.raises(ParameterError, match=r"^state = "):
+            TABLE[row].take(wrong, inbox, randomness=sampled)
+
+
 @pytest.mark.requirement("SAG-65", "SAG-51", "SAG-56")
 def test_what_is_signed_is_what_the_text_says() -> None:
     case = case_of(TINY)

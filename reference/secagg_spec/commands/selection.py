@@ -27,8 +27,8 @@ drop out.
 
 privacy, strong: the fewest users who were always summed together. privacy, weak: the fewest users that a combination of
 rounds isolates (the paper's figure 4a). If it is not known exactly, a range that certainly contains it
-(spec/multi-round.md, section 4). A scheme that had no round has neither, and no statement compares it: "holds" is null
-in --json then.
+(spec/multi-round.md, section 4). A scheme that had no round has neither, and no statement compares it: in --json,
+its privacy is 0 then, and "holds" is null.
 
 exit codes:
   0  done

@@ -97,7 +97,7 @@ def _shown(book: History, number: str | None) -> Iterator[str]:
         return
     found = [version for version in book.versions if version.number == number]
     if not found:
-        raise UsageError(f"there is no version {number} of the text; {_known(book)}")
+        raise UsageError(f"there is no version {number!r} of the text; {_known(book)}")
     yield from _listed(found[0], history.changes(book, found[0], now), now)
 
 

@@ -75,13 +75,16 @@ class AttributeBoxes(validate.Plain):
         ------
         LengthMismatch
             The seed is not 32 bytes long, or there is not exactly one scalar per position.
+        ParameterError
+            An argument is of another type.
         """
+        validate.instance("address", address, Address)
         check_key("seed", seed)
         scalars = validate.sequence("box_secrets", sampled, "scalars")
         if len(scalars) != address.epoch.positions:
             raise LengthMismatch("len(box_secrets)", len(scalars), f"{address.epoch.positions}, one for each position")
         return encrypt(
-            _public(published),
+            _public(validate.octets("published", published)),
             Leaf(attribute(address.epoch, address.slot)),
             seed,
             session=address.epoch.session,
@@ -97,7 +100,11 @@ class AttributeBoxes(validate.Plain):
         ------
         DecryptionFailed
             The box was altered or cut, or is bound to something else; its sender is blamed.
+        ParameterError
+            An argument is of another type.
         """
+        validate.instance("address", address, Address)
+        published, key = validate.octets("published", published), validate.octets("key", key)
         session, associated = address.epoch.session, address.binding()
         try:
             seed = decrypt(_public(published), _secret(key), box, session=session, associated=associated)

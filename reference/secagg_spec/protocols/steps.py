@@ -196,7 +196,8 @@ class Step(Generic[State]):
         Raises
         ------
         ParameterError
-            A sampled value is missing or unknown (RND-04), or the inbox is not a sequence of messages.
+            A sampled value is missing or unknown (RND-04), the inbox is not a sequence of messages, or the state is
+            not one of a party that takes this step.
         Replay
             The step was taken before, or there are two messages of one sender.
         WrongPhase
@@ -235,7 +236,10 @@ class Step(Generic[State]):
         return self.part(state, inbox)
 
     def _accept(self, state: State, inbox: Inbox) -> None:
-        """Refuse a step out of turn, and messages that do not belong to it."""
+        """Refuse the state of another party, a step out of turn, and messages that do not belong to it."""
+        role = role_of(validate.instance("state", state, PartyState).endpoint.party)
+        if role is not self.role:
+            raise ParameterError("state", f"that of the {role.value}", f"that of the {self.role.value}")
         if state.phases:
             require_phase(state.phases, state.phase, self.phase)
         if self.senders is not None:

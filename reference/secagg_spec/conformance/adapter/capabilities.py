@@ -201,9 +201,9 @@ def shake_hands(answer: Answer) -> Capabilities:
         raise AdapterUnusable(f"hello was answered by {answer.kind}: {answer.message}")
     body = answer.value
     protocol = _member(body, "protocol", list)
-    if not protocol or type(protocol[0]) is not int or protocol[0] != PROTOCOL[0]:
+    if protocol and type(protocol[0]) is int and protocol[0] != PROTOCOL[0]:
         raise AdapterUnusable(f"the adapter speaks protocol {protocol}; this kit speaks {PROTOCOL[0]}.x")
-    if len(protocol) != 2 or type(protocol[1]) is not int or protocol[1] < 0:
+    if len(protocol) != 2 or any(type(number) is not int or number < 0 for number in protocol):
         raise AdapterUnusable(f"hello: 'protocol' is {protocol}; it must be two integers from 0 on, as {[*PROTOCOL]}")
     about = _member(body, "implementation", dict)
     operations = _member(body, "operations", dict)
@@ -338,6 +338,8 @@ def _check_parties(name: str, parties: Any) -> None:
     known = isinstance(parties, list) and all(isinstance(party, str) and party in PARTIES for party in parties)
     if not known or not parties:
         raise AdapterUnusable(f"hello: parties of {name!r} is {parties!r}; it lists some of {', '.join(PARTIES)}")
+    if len(set(parties)) < len(parties):
+        raise AdapterUnusable(f"hello: parties of {name!r} is {parties!r}; it names a party twice")
 
 
 def _check_sets(name: str, declaration: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from secagg_spec.arithmetic import averages, validate
 from secagg_spec.arithmetic.levels import cell_mean, quantize_levels
 from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.errors import ParameterError
 from secagg_spec.protocols.heterosag.plan import Cell, Parameters, cells_of
 
 
@@ -78,17 +79,35 @@ def combine(parameters: Parameters, sums: Sequence[CellSum], method: str = "mean
 
     Raises
     ------
+    LengthMismatch
+        The total of a cell does not have the length of its segment.
     ParameterError
-        The method is unknown, ``2 * trim`` is not below the number of cells of a segment (HSA-26), or `trim` is not 0
-        for a method that does not trim (ADP-39).
+        The sums are no sequence of `CellSum`, have a cell twice or none of a segment, the method is unknown,
+        ``2 * trim`` is not below the number of cells of a segment (HSA-26), or `trim` is not 0 for a method that does
+        not trim (ADP-39).
 
     Source: HeteroSAg, sections 4.1 and 4.2; HSA-23 to HSA-26.
     """
+    _check_sums(validate.sequence("sums", sums, "CellSum"))
     return np.concatenate([_combined(parameters, row, method, trim) for row in _rows(parameters, sums)])
 
 
+def _check_sums(sums: Sequence[CellSum]) -> None:
+    """Refuse what is no sum of a cell, a cell that comes twice, and a total of another length than its segment."""
+    seen = set[tuple[int, tuple[int, ...]]]()
+    for at, found in enumerate(sums):
+        cell = validate.instance(f"sums[{at}]", found, CellSum).cell
+        validate.elements(f"sums[{at}].total", found.total, cell.ring.modulus, (cell.stop - cell.start,))
+        if (cell.segment, cell.subgroups) in seen:
+            raise ParameterError(f"sums[{at}]", f"the cell of segment {cell.segment} again", "one sum for each cell")
+        seen.add((cell.segment, cell.subgroups))
+
+
 def _rows(parameters: Parameters, sums: Sequence[CellSum]) -> list[list[CellSum]]:
-    return [[found for found in sums if found.cell.segment == segment] for segment in range(parameters.count)]
+    rows = [[found for found in sums if found.cell.segment == segment] for segment in range(parameters.count)]
+    if not all(rows):
+        raise ParameterError("sums", f"none of segment {rows.index([])}", "one of a cell of each segment, or more")
+    return rows
 
 
 def _combined(parameters: Parameters, row: Sequence[CellSum], method: str, trim: int) -> RealArray:

@@ -177,9 +177,10 @@ def user_start(round: AttemptRound, user: int, update: UintArray, signing: bytes
     LengthMismatch
         The roster does not name N users, or the private signing key is not 32 bytes long.
     ParameterError
-        The signing key does not belong to the user's verification key.
+        The round is not one that `agreed` returns, the roster is none, or the signing key does not belong to the
+        user's verification key.
     """
-    base = secagg.user_start(round, user, update)
+    base = secagg.user_start(validate.instance("round", round, AttemptRound), user, update)
     if verification_key(signing) != _roster(round, roster).keys[user]:
         raise errors.ParameterError(
             "signing", f"of another than user {user}", "the one whose verification key the roster has"
@@ -188,8 +189,17 @@ def user_start(round: AttemptRound, user: int, update: UintArray, signing: bytes
 
 
 def server_start(round: AttemptRound, roster: Roster) -> ServerState:
-    """Return the state of the server before its first step, with the verification keys of the N users."""
-    return ServerState(secagg.server_start(round), _roster(round, roster))
+    """Return the state of the server before its first step, with the verification keys of the N users.
+
+    Raises
+    ------
+    LengthMismatch
+        The roster does not name N users.
+    ParameterError
+        The round is not one that `agreed` returns, or the roster is none.
+    """
+    base = secagg.server_start(validate.instance("round", round, AttemptRound))
+    return ServerState(base, _roster(round, roster))
 
 
 def user_again(state: UserState, number: int, update: UintArray) -> UserState:
@@ -208,7 +218,7 @@ def _later(round: secagg.Round, number: int) -> AttemptRound:
 
 
 def _roster(round: secagg.Round, roster: Roster) -> Roster:
-    if len(roster.keys) != round.parameters.N:
+    if len(validate.instance("roster", roster, Roster).keys) != round.parameters.N:
         raise errors.LengthMismatch("len(roster)", len(roster.keys), f"N = {round.parameters.N}")
     return roster
 
