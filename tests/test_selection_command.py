@@ -74,8 +74,11 @@ def test_a_scheme_without_a_round_is_compared_with_none(capsys: pytest.CaptureFi
     _, out, _ = call(capsys, *some, "--seed", "3", "--json", str(path))
     assert re.search(r"^Partition +4  no round  no round  ", out, re.MULTILINE)
     assert "\n  no round  MRS-OBS2  the partition has the best privacy and the worst cardinality (privacy no" in out
-    statements = json.loads(path.read_text(encoding="utf-8"))["statements"]
-    assert [one["holds"] for one in statements] == [True, None]
+    found = json.loads(path.read_text(encoding="utf-8"))
+    assert [one["holds"] for one in found["statements"]] == [True, None]
+    (partition,) = (one for one in found["schemes"] if one["name"] == "Partition")
+    assert (partition["strong"], partition["weak"]) == (0, [[0, 0]] * 5)
+    assert all(one["strong"] > 0 for one in found["schemes"] if one is not partition)
 
 
 def test_json_holds_all_numbers_of_all_rounds(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -88,6 +88,15 @@ def test_the_id_stands_in_an_answer_once() -> None:
         parse_answer(b'{"id": 2, "unsupported": true, "id": 1}\n', 1)
 
 
+def test_a_message_that_is_missing_is_an_empty_one() -> None:
+    for content in ('"error": {%s}', '"reject": {"code": "malformed"%s}'):
+        comma = ", " * ("code" in content)
+        given = (content % text for text in ("", f'{comma}"message": ""'))
+        one, other = (parse_answer(f'{{"id": 1, {text}}}\n'.encode(), 1) for text in given)
+        assert one == other
+        assert one.message == ""
+
+
 @pytest.mark.requirement("CNF-52")
 def test_a_carriage_return_is_white_space_and_a_byte_order_mark_is_not() -> None:
     assert parse_answer(b' {"id":\t1, "unsupported": true} \r\n', 1).kind == "unsupported"

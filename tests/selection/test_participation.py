@@ -463,6 +463,13 @@ def test_the_headers_are_those_of_the_text() -> None:
     assert participation.MAX_ENTRIES == 2**28
 
 
+def test_capitals_and_spaces_do_not_count_in_a_header(tmp_path: Path) -> None:
+    plain, other = (logs.read(table(tmp_path, f"{header}\n0,1 2\n")) for header in ("round,users", " Round , USERS"))
+    assert (plain.taking_part == other.taking_part).all()
+    with pytest.raises(ParameterError, match="header"):
+        logs.read(table(tmp_path, "round,user s\n0,1 2\n"))
+
+
 @pytest.mark.parametrize("text", ["round,users\n0,1 2\n", "round,users\nx,1\n"])
 def test_the_limit_of_other_tables_stays_as_it_was(tmp_path: Path, text: str) -> None:
     """Fields of a log may be long; the limit is one of the process, and is put back whatever comes of the log."""
