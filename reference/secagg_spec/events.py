@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.entropy import SeededSource, draw_rounding
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.selection.logs import CUT
@@ -286,3 +287,6 @@ def _time(name: str, value: object) -> float:
     if float(found) != found:
         raise ParameterError(name, found, "a number that binary64 has")
     return float(found)
+
+
+guard(__name__)

@@ -75,6 +75,7 @@ def parts(inputs: int, kills: int, seed: int) -> Iterator[tuple[str, Callable[[]
         count = round(inputs * shares[name] / total)
         yield name, lambda name=name, count=count: of_tally(searched(name, count, seed))  # type: ignore[misc]
     yield "public functions", lambda: of_tally(public.tried(round(inputs / total), seed))
+    yield "objects of another class", lambda: of_tally(public.calls_of_another_class())
     each = -(-kills // len(killed.JOBS))
     for job in killed.JOBS:
         yield f"kill -9: {job.name}", lambda job=job: of_kills(job, each, seed)  # type: ignore[misc]

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.conformance.targets.reference import adapter as reference
 from tests.harden.engine import Tally
 from tests.harden.enlarge import enlarged
@@ -191,6 +192,27 @@ def enlarged_calls(every: int = 1) -> Tally:
         for name, old in call.arguments.items():
             for huge in enlarged(old) if name not in skipped else ():
                 tally.take(partial(call.again, **{name: huge}), f"{call.name}: {name}".encode(), DOCUMENTED)
+    return tally
+
+
+def _is_own(value: object) -> bool:
+    return type(value).__module__.startswith("secagg_spec.")
+
+
+def calls_of_another_class(every: int = 1) -> Tally:
+    """Return what came of calls with something else in the place of an object of this library; each is refused."""
+    tally, calls = Tally("public functions, objects of another class"), right_calls(every)
+    own = list({type(old): old for call in calls for old in call.arguments.values() if _is_own(old)}.values())
+    for call in calls:
+        for name, old in call.arguments.items() if call.function is not validate.plain else ():
+            strangers = [one for one in own if not isinstance(old, type(one)) and not isinstance(one, type(old))][:3]
+            optional = "None" in str(inspect.signature(call.function).parameters[name].annotation)
+            others = (*(() if optional else (None,)), object(), 5, "text", b"", [], {}, *strangers)
+            for other in others if _is_own(old) else ():
+                shown, before = f"{call.name}({name} = a {type(other).__name__})", tally.read
+                tally.take(partial(call.again, **{name: other}), shown.encode(), DOCUMENTED)
+                if tally.read > before:
+                    tally.keep(f"{call.name}: {name}", "it is taken", shown.encode())
     return tally
 
 

@@ -68,6 +68,13 @@ def test_a_public_function_takes_an_integer_of_5000_digits_or_refuses_it_with_a_
     clean(tally)
 
 
+@pytest.mark.requirement("ERR-02")
+def test_a_public_function_refuses_an_object_of_another_class() -> None:
+    tally = public.calls_of_another_class(5)
+    assert tally.refused > 3000
+    clean(tally)
+
+
 def test_an_error_that_is_not_documented_is_found() -> None:
     def read(data: bytes) -> object:
         return [3, 4][data.count(b"0")]

@@ -199,7 +199,7 @@ def test_witnesses_beyond_64_bits_stay_exact() -> None:
         (((True, Fraction(1)),), ParameterError, "combination = True: must be an integer >= 0"),
         (((0, 0.5),), ParameterError, r"combination = \(0, 0.5\): must be a round and a fraction"),
         ((0,), ParameterError, "combination = 0: must be a round and a fraction"),
-        (None, ParameterError, "combination = 'NoneType': must be a sequence"),
+        (None, ParameterError, "combination = 'NoneType': must be a list or another collection"),
     ],
 )
 def test_what_is_no_combination_is_named(wrong: Any, error: type[Exception], text: str) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from secagg_spec.arithmetic.staleness import admissible_weights
+from secagg_spec.crypto.channels import PlainStampedChannel
 from secagg_spec.errors import BadShare, ProtocolError, TooFewSurvivors
 from secagg_spec.protocols.agreement import sign_proposal
 from secagg_spec.protocols.basecagg import active as basecagg_active
@@ -36,6 +37,7 @@ from tests.strategies import integers_of, snapshot, vector
 HEADERS: dict[str, Any] = {"session": b"s" * 16, "receiver": 99, "sender": 98}
 BAD: tuple[list[int], ...] = ([], [1], [1, 2, 3, 4], [19, 0], [1, 2, 19])
 USERS = range(5)
+PLAIN = PlainStampedChannel()
 Box = list[tuple[int, Message]]
 
 
@@ -318,7 +320,7 @@ class Misbehaving(RuleBasedStateMachine):
 def core(state: Any) -> Any:
     """A state without its channel, which remembers shared secrets."""
     inner = getattr(state, "base", state)
-    return [inner and replace(inner, channel=None) if hasattr(inner, "channel") else inner,
+    return [inner and replace(inner, channel=PLAIN) if hasattr(inner, "channel") else inner,
             getattr(state, "pending", None), getattr(state, "signers", None)]  # fmt: skip
 
 

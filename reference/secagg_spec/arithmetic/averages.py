@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import LengthMismatch, ParameterError
 
@@ -105,3 +106,6 @@ def _cells(means: RealArray) -> RealArray:
     means = validate.reals("means", means, (None, None))
     validate.integer("cells", len(means), 1)
     return means
+
+
+guard(__name__)

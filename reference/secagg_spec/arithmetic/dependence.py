@@ -18,6 +18,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
 
@@ -186,3 +187,6 @@ def _inverse(field: PrimeField, a: UintArray) -> UintArray:
     both = _inverse(field, _reduced(field, left * right))
     inverses = [_reduced(field, both * right), _reduced(field, both * left), field.inverse(a[2 * half :])]
     return np.concatenate(inverses)
+
+
+guard(__name__)

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import is_prime
 from secagg_spec.errors import ParameterError
 
@@ -79,3 +80,6 @@ def _twice_a_prime(prime: int) -> tuple[Factor, ...]:
 
 def _factor(pairs: Sequence[Pair]) -> Factor:
     return tuple(sorted({(min(pair), max(pair)) for pair in pairs}))
+
+
+guard(__name__)

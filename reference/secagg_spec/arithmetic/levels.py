@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.errors import OutOfRange, ParameterError
 
@@ -156,3 +157,6 @@ def _refuse_outside(name: str, numbers: RealArray, low: float, high: float, allo
     if outside.any():
         position = int(np.argmax(outside))
         raise OutOfRange(f"{name}[{position}]", float(numbers[position]), allowed)
+
+
+guard(__name__)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 
 _LIMB = 2**16
@@ -112,3 +113,6 @@ def _residues(sums: RealArray, modulus: int) -> UintArray:
     integers = sums.astype(np.int64)
     integers -= integers // modulus * modulus
     return integers.view(np.uint64)
+
+
+guard(__name__)

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import BadShare, LengthMismatch, ParameterError, TooFewSurvivors
@@ -149,3 +150,6 @@ class MaskCode:
 def default_points(N: int) -> range:
     """Return the point j + 1 of each user j in ``[0, N)``."""
     return range(1, validate.integer("N", N, 1, validate.MAX_COUNT) + 1)
+
+
+guard(__name__)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import running, validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.limbs import exact_matmul
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
@@ -36,8 +37,13 @@ def is_prime(n: int) -> bool:
 
     The Miller-Rabin test with the bases 2, 3, 5, 7 and 11 is correct for all n below 2_152_302_898_747. With the 30
     primes up to 113, a composite that is not made to pass all of them passes with a probability below 2**-60.
+
+    Raises
+    ------
+    ParameterError
+        `n` is no integer.
     """
-    n = int(n)
+    n = validate.secret_integer("n", n, "an integer")
     bases: Sequence[int] = (2, 3, 5, 7, 11)
     if n >= 2_152_302_898_747:
         bases = _BASES
@@ -340,3 +346,6 @@ class PrimeField(Ring):
             work[:] = (work + (self._m - factors * work[row] % self._m)) % self._m
             pivots.append(column)
         return work, pivots
+
+
+guard(__name__)

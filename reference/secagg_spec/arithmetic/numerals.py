@@ -6,6 +6,7 @@ import re
 from contextlib import suppress
 from fractions import Fraction
 
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import ParameterError
 
 _SHORT = 20
@@ -88,3 +89,6 @@ def real(name: str, text: str) -> float:
     if value and not found:
         raise ParameterError(name, text, "a number that binary64 has, from 5e-324 to 1.7e308 in magnitude, or 0")
     return found
+
+
+guard(__name__)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import LengthMismatch, NonCanonical
@@ -64,3 +65,6 @@ def unpack(data: bytes, count: int, modulus: int) -> UintArray:
     numbers = bits[: count * width].reshape(count, width).astype(np.uint64) @ weights
     validate.canonical("data", numbers, modulus)
     return np.asarray(numbers, np.uint64)
+
+
+guard(__name__)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import BoolArray
 
 
@@ -36,7 +37,13 @@ def small_class(sets: Collection[frozenset[int]], least: int) -> frozenset[int] 
     -------
     frozenset of int or None
         None when all classes have `least` users or more, or there are no users.
+
+    Raises
+    ------
+    ParameterError
+        `least` is no integer, or below 0.
     """
+    validate.integer("least", least, 0)
     fewest = min(participation_classes(sets), key=len, default=None)
     return fewest if fewest is not None and len(fewest) < least else None
 
@@ -55,3 +62,6 @@ def class_labels(log: BoolArray) -> NDArray[np.intp]:
     for at in np.flatnonzero(columns.any(axis=1)):
         labels[at] = numbers.setdefault(columns[at].tobytes(), len(numbers))
     return labels
+
+
+guard(__name__)

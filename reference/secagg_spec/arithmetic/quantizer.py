@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.errors import OutOfRange, ParameterError
@@ -191,3 +192,6 @@ def _sign(signed: int, quotient: float, level: int) -> int:
     numerator, denominator = quotient.as_integer_ratio()
     difference = signed * denominator - numerator * level
     return (difference > 0) - (difference < 0)
+
+
+guard(__name__)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import is_prime
 from secagg_spec.arithmetic.validate import BoolArray, UintArray
 from secagg_spec.errors import LengthMismatch, ParameterError
@@ -165,3 +166,6 @@ def _places(matrix: BoolArray, numbers: Sequence[int]) -> list[NDArray[np.int64]
     signs = np.array([1.0 if numbers[at] > 0 else -1.0 for at in support])
     product = matrix[:, support].astype(np.float64) @ (digits.reshape(-1, count) * signs[:, np.newaxis])
     return list(np.ascontiguousarray(product.T).astype(np.int64))
+
+
+guard(__name__)

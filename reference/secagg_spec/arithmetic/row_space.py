@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.limbs import exact_matmul
 from secagg_spec.arithmetic.validate import BoolArray, UintArray
 
@@ -156,3 +157,6 @@ class RowSpace:
             self._rows = np.pad(self._rows, ((0, more), (0, 0)))
             self._origins = np.pad(self._origins, ((0, more), (0, more)))
             self._pivots = np.pad(self._pivots, (0, more))
+
+
+guard(__name__)

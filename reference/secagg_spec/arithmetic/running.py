@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import NonCanonical
 
@@ -118,3 +119,6 @@ def _added(total: Sum, pieces: Iterator[NDArray[Any]]) -> Iterator[bool]:
         yield True
     if at != total.words.size:
         validate.array_shape("vector", np.broadcast_to(0, at), total.words.shape)
+
+
+guard(__name__)

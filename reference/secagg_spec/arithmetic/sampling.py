@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import LengthMismatch
@@ -100,3 +101,6 @@ def integers_below(bounds: UintArray, data: bytes) -> tuple[UintArray, NDArray[n
         raise LengthMismatch("data", f"{len(data)} bytes", f"8 for each of {len(bounds)} bounds")
     words = np.frombuffer(data, dtype="<u8") >> np.uint64(1)
     return words % bounds, words < np.uint64(2**63) // bounds * bounds
+
+
+guard(__name__)

@@ -13,6 +13,7 @@ from math import prod
 from typing import Final
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import LengthMismatch, NonCanonical
 
 ORDER: Final = 0x73EDA753299D7D483339D80809A1D80553BDA402FFFE5BFEFFFFFFFF00000001
@@ -82,3 +83,6 @@ def quotient(a: int, b: int) -> int:
 def total(a: int, b: int) -> int:
     """Return a + b modulo r."""
     return (a + b) % ORDER
+
+
+guard(__name__)

@@ -24,6 +24,7 @@ import numpy as np
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.factorisations import perfect_factorisation
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import ParameterError
 
 Cell: TypeAlias = tuple[int, ...]
@@ -271,3 +272,6 @@ def _refuse_strange(name: str, subgroups: Collection[int], matrix: Matrix) -> No
     strange = set(subgroups).difference(*matrix[0]) if matrix else subgroups
     if strange:
         raise ParameterError(name, sorted(strange), "subgroups of the matrix")
+
+
+guard(__name__)

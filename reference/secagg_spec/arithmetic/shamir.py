@@ -19,6 +19,7 @@ from operator import mul
 from typing import Final
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import BadShare, LengthMismatch, NonCanonical, ParameterError, TooFewSurvivors
 
 PRIME: Final = 2**521 - 1
@@ -280,3 +281,6 @@ class SharesByOwner(Mapping[int, int]):
 
     def __len__(self) -> int:
         return len(self._owners)
+
+
+guard(__name__)

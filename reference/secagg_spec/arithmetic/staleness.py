@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.quantizer import MAX_LEVEL
 from secagg_spec.errors import OutOfRange, ParameterError
 
@@ -240,3 +241,6 @@ def _root(value: int, degree: int) -> int:
         if better >= guess:
             return guess
         guess = better
+
+
+guard(__name__)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import quantizer, validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import MAX_MODULUS, PrimeField, Ring, is_prime
 from secagg_spec.arithmetic.quantizer import Format
 from secagg_spec.arithmetic.validate import RealArray
@@ -187,3 +188,6 @@ def _level(level: int) -> float:
     if level > quantizer.MAX_LEVEL and int(float(level)) != level:
         raise ParameterError("level", level, "a binary64 number")
     return float(level)
+
+
+guard(__name__)

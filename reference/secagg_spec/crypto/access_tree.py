@@ -11,6 +11,7 @@ from itertools import count
 from typing import Final, TypeAlias, Union
 
 from secagg_spec.arithmetic import scalars, validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.reader import Reader
 from secagg_spec.errors import LengthMismatch, Malformed, ParameterError
 
@@ -272,3 +273,6 @@ def _select(node: Tree, attributes: frozenset[bytes], numbers: Iterator[int]) ->
         for factor, (_, part) in zip(factors, chosen, strict=True)
         for leaf, weight in part.items()
     }
+
+
+guard(__name__)

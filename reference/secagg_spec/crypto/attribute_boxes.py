@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.attribute_keys import MasterKey, PublicKey, SecretKey, issue, setup
 from secagg_spec.crypto.attributes import Leaf, decrypt, encrypt
 from secagg_spec.crypto.boxes import PROTOCOL, Address, Encryption, Epoch
@@ -78,7 +79,6 @@ class AttributeBoxes(validate.Plain):
         ParameterError
             An argument is of another type.
         """
-        validate.instance("address", address, Address)
         check_key("seed", seed)
         scalars = validate.sequence("box_secrets", sampled, "scalars")
         if len(scalars) != address.epoch.positions:
@@ -103,7 +103,6 @@ class AttributeBoxes(validate.Plain):
         ParameterError
             An argument is of another type.
         """
-        validate.instance("address", address, Address)
         published, key = validate.octets("published", published), validate.octets("key", key)
         session, associated = address.epoch.session, address.binding()
         try:
@@ -192,3 +191,6 @@ def _public(published: bytes) -> PublicKey:
 @lru_cache(maxsize=8)
 def _secret(key: bytes) -> SecretKey:
     return SecretKey.from_bytes(key)
+
+
+guard(__name__)

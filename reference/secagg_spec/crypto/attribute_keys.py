@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from secagg_spec.arithmetic import scalars, validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.scalars import SCALAR_BYTES, scalar
 from secagg_spec.crypto import access_tree, pairing
 from secagg_spec.crypto.keys import sha256
@@ -228,7 +229,6 @@ def issue(
     NonCanonical
         A number is not in ``[1, r)`` (ABE-19).
     """
-    validate.instance("master", master, MasterKey)
     names, rho = _attribute_set(attributes), scalar("key_blinding", key_blinding)
     blindings = _blindings(names, attribute_blindings)
     exponent = scalars.quotient(scalars.total(master.alpha, rho), master.beta)
@@ -256,3 +256,6 @@ def _attribute_set(attributes: Collection[bytes]) -> list[bytes]:
 def _blindings(names: Sequence[bytes], given: Mapping[bytes, int]) -> dict[bytes, int]:
     validate.keyed("attribute_blindings", given, names, "numbers for exactly the attributes")
     return {name: scalar(f"attribute_blindings[{name!r}]", given[name]) for name in names}
+
+
+guard(__name__)

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.scalars import scalar
 from secagg_spec.crypto import access_tree, pairing
 from secagg_spec.crypto.access_tree import Gate, Leaf, Tree, all_of, any_of
@@ -82,7 +83,6 @@ def encrypt(
     LengthMismatch
         The number of coefficients (ABE-07) or the length of the session id or the plaintext (ABE-25) is wrong.
     """
-    validate.instance("public", public, PublicKey)
     _check_lengths(session, plaintext)
     validate.octets("associated", associated)
     secret = scalar("secret", secret)
@@ -153,8 +153,6 @@ def decrypt(public: PublicKey, key: SecretKey, ciphertext: bytes, *, session: by
     LengthMismatch
         The session id is not 16 bytes long (ABE-25).
     """
-    validate.instance("public", public, PublicKey)
-    validate.instance("key", key, SecretKey)
     _check_session(session)
     validate.octets("associated", associated)
     opened = _read_ciphertext(validate.octets("ciphertext", ciphertext))
@@ -192,3 +190,6 @@ def _read_ciphertext(data: bytes) -> _Opened:
     payload = reader.take(reader.number(4))
     reader.end()
     return _Opened(header, tree, c, parts, payload)
+
+
+guard(__name__)

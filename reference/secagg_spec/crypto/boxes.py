@@ -16,6 +16,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.keys import LABEL, VERSION, agree, derive, fields, public_key
 from secagg_spec.crypto.prg import KEY_BYTES, check_key
 from secagg_spec.errors import DecryptionFailed, LengthMismatch, ParameterError, WeakKey
@@ -373,3 +374,6 @@ def mask_key(epoch: Epoch, seed: bytes, source: int, target: int | None = None) 
 
 def _cipher(epoch: Epoch, bound: bytes, shared: bytes, mine: bytes, theirs: bytes) -> ChaCha20Poly1305:
     return ChaCha20Poly1305(derive(shared, epoch.session, bound + fields(mine, theirs)))
+
+
+guard(__name__)

@@ -6,6 +6,7 @@ Source: spec/experiments.md, section 5 (EXP-32).
 from __future__ import annotations
 
 from secagg_spec.arithmetic import scalars, shamir
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto import attribute_boxes, keys, masks, pairing, signatures
 
 SHARED = (
@@ -35,3 +36,6 @@ def forget() -> None:
     """Clear all caches of results that were computed from keys and names."""
     for kept in (*SHARED, *OWN):
         kept.cache_clear()
+
+
+guard(__name__)

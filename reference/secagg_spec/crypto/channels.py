@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from secagg_spec.arithmetic.guard import guard
+
 
 class Channel(Protocol):
     """A channel that closes a payload for one receiver, and opens it there."""
@@ -54,3 +56,6 @@ class PlainStampedChannel:
     def open(self, stamp: int, sender: int, receiver: int, payload: bytes) -> bytes:
         """Return `payload`."""
         return payload
+
+
+guard(__name__)

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from secagg_spec.arithmetic import scalars, shamir, validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring
 from secagg_spec.arithmetic.sampling import elements_from_bytes, integers_below, usable_words, words_for
 from secagg_spec.arithmetic.validate import RealArray, UintArray
@@ -125,3 +126,6 @@ def draw_below(source: Source, ranges: Sequence[int]) -> tuple[int, ...]:
         drawn[missing], usable = integers_below(bounds[missing], source.take(8 * missing.size))
         missing = missing[~usable]
     return tuple(drawn.tolist())
+
+
+guard(__name__)

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.prg import KEY_BYTES, check_key
 from secagg_spec.errors import ParameterError, WeakKey
 
@@ -203,3 +204,6 @@ def _refuse_equal(keys: Sequence[bytes]) -> None:
         if key in owner:
             raise ParameterError(f"keys[{user}]", key.hex(), f"different from the key of user {owner[key]}")
         owner[key] = user
+
+
+guard(__name__)

@@ -10,6 +10,7 @@ from functools import lru_cache
 from cryptography.hazmat.primitives import hashes
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.keys import LABEL, VERSION, derive, fields
 from secagg_spec.crypto.prg import check_key
 from secagg_spec.crypto.sealing import Context
@@ -66,3 +67,6 @@ def commitment(context: Context, seed: bytes, user: int) -> bytes:
 def _bound(context: Context, purpose: str) -> bytes:
     """Return the fields with which the bindings of all mask keys of a round and a purpose begin."""
     return fields(LABEL, VERSION, context.protocol, context.parameters, context.round, purpose)
+
+
+guard(__name__)

@@ -15,6 +15,7 @@ from typing import Final, Generic, TypeVar
 from py_arkworks_bls12381 import GT, G1Point, G2Point, Scalar
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.scalars import SCALAR_BYTES
 from secagg_spec.errors import Malformed
 
@@ -143,3 +144,6 @@ def _read(data: bytes, length: int, decode: Callable[[bytes], P], neutral: P) ->
     if point == neutral or point.to_compressed_bytes() != data:
         raise Malformed(f"{length} bytes that are the neutral element, or not the one encoding of a point")
     return point
+
+
+guard(__name__)

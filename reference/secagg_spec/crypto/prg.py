@@ -14,6 +14,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.running import PIECE
 from secagg_spec.arithmetic.sampling import Words, elements_of, words_for
@@ -104,3 +105,6 @@ def check_key(name: str, key: bytes) -> None:
         The key has another length.
     """
     validate.octets(name, key, KEY_BYTES)
+
+
+guard(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import Malformed
 
 
@@ -54,3 +55,6 @@ class Reader:
         """
         if self.at != len(self.data):
             raise Malformed(f"{self.what} goes on after its end: {len(self.data) - self.at} more bytes")
+
+
+guard(__name__)

@@ -16,6 +16,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.keys import LABEL, VERSION, Roster, agree, derive, fields, public_key
 from secagg_spec.crypto.prg import check_key
 from secagg_spec.errors import DecryptionFailed, ParameterError, Replay
@@ -302,3 +303,6 @@ def sealed_links(context: Context, privates: Mapping[int, bytes]) -> SealedLinks
     """Return the channels of users 0 … N - 1, with a roster of the public keys of `privates`."""
     roster = Roster(tuple(public_key(privates[user]) for user in sorted(validate.mapping("privates", privates))))
     return SealedLinks({user: SealedChannel(context, private, roster) for user, private in privates.items()})
+
+
+guard(__name__)

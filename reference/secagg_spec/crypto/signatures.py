@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.keys import LABEL, VERSION, fields
 from secagg_spec.crypto.prg import check_key
 from secagg_spec.crypto.sealing import Context
@@ -96,3 +97,6 @@ def _is_canonical(public: bytes) -> bool:
     """
     y, sign = int.from_bytes(public, "little") & 2**255 - 1, public[-1] >> 7
     return y < _PRIME and not (sign and y in (1, _PRIME - 1))
+
+
+guard(__name__)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import OutOfRange, ParameterError
 
@@ -137,3 +138,6 @@ def _positive(name: str, value: float) -> float:
     if not validate.finite(value) or value <= 0:
         raise ParameterError(name, value, "a finite number above 0")
     return float(value)
+
+
+guard(__name__)

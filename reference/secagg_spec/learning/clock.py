@@ -33,6 +33,7 @@ import simpy
 from simpy.events import EventPriority
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import OutOfRange, ParameterError
 from secagg_spec.learning.streams import CHOICE, DELAY, stream
 
@@ -341,3 +342,6 @@ def _check_seconds(**given: float) -> None:
             raise ParameterError(name, value, "a number of seconds: an integer, or a float of 64 bits at most")
         if not validate.finite(value) or value < 0:
             raise OutOfRange(name, value, "finite and at least 0")
+
+
+guard(__name__)

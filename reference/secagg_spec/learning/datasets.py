@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from secagg_spec import system
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import ParameterError
 from secagg_spec.learning import digits, files
 from secagg_spec.learning.digits import check_labels
@@ -200,3 +201,6 @@ def _decoded(packed: NDArray[np.uint8], offsets: IntArray) -> Images:
         image[:] = np.asarray(Image.open(io.BytesIO(packed[start:end].tobytes()))).transpose(2, 0, 1)
     images /= np.float32(255)
     return images
+
+
+guard(__name__)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec import system
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import OutOfRange, ParameterError
 
@@ -146,3 +147,6 @@ def bytes_of_idx(packed: bytes, axes: int, path: Path | str) -> NDArray[np.uint8
 
 def _unreadable(path: Path | str, error: Exception) -> ParameterError:
     return ParameterError("data", str(path), f"a gzip file that can be read ({error})")
+
+
+guard(__name__)

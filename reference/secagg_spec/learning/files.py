@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from secagg_spec import system
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import ParameterError
 
 MNIST = (
@@ -84,3 +85,6 @@ def checked(name: str, data: bytes, where: Path | str) -> bytes:
 
 def _refused(name: str, where: Path | str, why: str) -> ParameterError:
     return ParameterError("data file", name, f"in {where} with the SHA-256 {SHA256[name]}; {why}")
+
+
+guard(__name__)

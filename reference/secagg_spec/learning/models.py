@@ -26,7 +26,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -34,12 +34,11 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import LengthMismatch, ParameterError
+from secagg_spec.learning.datasets import Dataset, Samples
 from secagg_spec.learning.digits import check_labels
-
-if TYPE_CHECKING:
-    from secagg_spec.learning.datasets import Dataset, Samples
 
 _PART = 1000
 _SMALL = 64
@@ -396,3 +395,6 @@ _BUILDERS: dict[str, Callable[[Shape], tuple[Layer, ...]]] = {
 }
 NAMES = tuple(_BUILDERS)
 _GLOROT = ("mlp", "heterosag-cnn")
+
+
+guard(__name__)

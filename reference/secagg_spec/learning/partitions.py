@@ -18,6 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import OutOfRange, ParameterError
 from secagg_spec.learning.datasets import Dataset, IntArray
 
@@ -127,3 +128,6 @@ def _writers(dataset: Dataset, users: int) -> Parts:
     known = np.unique(dataset.writers)[:users]
     found = [np.flatnonzero(dataset.writers == writer) for writer in known]
     return tuple(found + [np.empty(0, dtype=np.int64)] * (users - len(found)))
+
+
+guard(__name__)

@@ -21,17 +21,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import LengthMismatch, OutOfRange
-
-if TYPE_CHECKING:
-    from secagg_spec.learning.datasets import Samples
+from secagg_spec.learning.datasets import Samples
 
 IntArray: TypeAlias = NDArray[np.int64]
 Outer: TypeAlias = tuple[tuple[RealArray, RealArray], ...]
@@ -292,3 +291,6 @@ def curvature(problem: Problem, model: RealArray, points: Points, rng: np.random
         direction = (ahead - behind) / (2 * _STEP)
         length = float(np.linalg.norm(direction))
     return length
+
+
+guard(__name__)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 
 PARTITION, MODEL, BATCHES, CHOICE, DELAY, STALENESS, WEIGHTS, QUANTISER, ATTACK, KEYS = range(10)
 MOST = 2**32 - 1
@@ -34,3 +35,6 @@ def stream(seed: int, which: int, *numbers: int) -> np.random.Generator:
     """
     key = [validate.integer("seed", seed, 0, MOST), validate.integer("which", which, 0, KEYS)]
     return np.random.default_rng([*key, *(validate.integer("numbers", number, 0, MOST) for number in numbers)])
+
+
+guard(__name__)

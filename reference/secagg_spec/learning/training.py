@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -30,13 +30,12 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
+from secagg_spec.learning.datasets import Samples
 from secagg_spec.learning.digits import check_labels
 from secagg_spec.learning.models import Model, tensor
-
-if TYPE_CHECKING:
-    from secagg_spec.learning.datasets import Samples
 
 IntArray: TypeAlias = NDArray[np.int64]
 Tensors: TypeAlias = tuple[torch.Tensor, ...]
@@ -314,3 +313,6 @@ def _positive(name: str, value: float) -> float:
     if not validate.finite(value) or value <= 0:
         raise OutOfRange(name, value, "a finite number above 0")
     return float(value)
+
+
+guard(__name__)

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 import flint
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME, MAX_MODULUS
 from secagg_spec.arithmetic.quantizer import largest_level
@@ -540,3 +541,6 @@ PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
     }
 )
 """The protocols by their names in the command; `beyond` is 1 where more sums are shown, or more parties are trusted."""
+
+
+guard(__name__)

@@ -27,6 +27,8 @@ from math import comb, exp, inf, lgamma, log, log2
 
 import flint
 
+from secagg_spec.arithmetic.guard import guard
+
 _BITS, _MOST_BITS, _SURE = 192, 2**14, 61
 _NEGLIGIBLE, _TINY = Fraction(1, 2**64), Fraction(1, 2**1100)
 ERROR = Fraction(1, 2**60)
@@ -255,3 +257,6 @@ def short(number: Fraction) -> Fraction:
     shift = 64 - (number.numerator.bit_length() - number.denominator.bit_length())
     scaled = number * Fraction(2) ** shift
     return min(Fraction(1), Fraction(-(-scaled.numerator // scaled.denominator)) / Fraction(2) ** shift)
+
+
+guard(__name__)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.planning import odds
 from secagg_spec.planning.choices import PROTOCOLS, Choice, Out, answer
 from secagg_spec.planning.wishes import Wish
@@ -93,3 +94,6 @@ def _first(values: list[int | Fraction], holds: Callable[[int | Fraction], bool]
     if not values or not holds(values[-1]):
         return None
     return values[odds.first(0, len(values) - 1, lambda at: holds(values[at]))]
+
+
+guard(__name__)

@@ -27,6 +27,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME
 from secagg_spec.crypto import caches
 from secagg_spec.crypto.entropy import SeededSource
@@ -205,3 +206,6 @@ def of(network: costs.Timed, left: Sequence[int]) -> Times:
         if one.party in spent:
             spent[one.party] += one.seconds
     return Times(statistics.median(spent[user] for user in left), spent[SERVER])
+
+
+guard(__name__)

@@ -13,6 +13,7 @@ from functools import cache
 from types import MappingProxyType
 
 from secagg_spec import resources
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.sealing import OVERHEAD
 
 HEADER, SEALED = 30, OVERHEAD
@@ -57,3 +58,6 @@ def _value(node: ast.expr, names: Mapping[str, int]) -> int:
         case ast.BinOp(left=left, op=op, right=right):
             return _OPERATORS[type(op)](_value(left, names), _value(right, names))
     raise ValueError(f"no formula of sums, differences and products: {ast.unparse(node)}")
+
+
+guard(__name__)

@@ -11,6 +11,7 @@ from fractions import Fraction
 from math import ceil
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import OutOfRange
 
 MOST_USERS = 10**6
@@ -84,3 +85,6 @@ def shown(number: Fraction) -> float | int | str:
     if number.denominator == 1:
         return number.numerator
     return float(number) or f"{Decimal(number.numerator) / number.denominator:.3g}"
+
+
+guard(__name__)

@@ -44,6 +44,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import LengthMismatch, ParameterError
@@ -544,3 +545,6 @@ def audit(ring: Ring, rule: Timeouts, situations: Iterable[Situation], largest: 
         for coalition in every_coalition(situation.users):
             if largest is None or len(coalition) <= largest:
                 yield Case(epoch, coalition, epoch.decide(coalition))
+
+
+guard(__name__)

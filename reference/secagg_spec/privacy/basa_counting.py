@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.privacy.basa import PAIR, SELF, Situation, Timeouts
 
 Numbers: TypeAlias = NDArray[np.int64]
@@ -108,3 +109,6 @@ def _compared(updates: Numbers, seen: Numbers, known: Numbers) -> Comparison:
     alike = all((group == group[0]).all() for group in groups)
     occurs = np.stack([group.any(axis=0) for group in groups])
     return Comparison(bool(alike), bool((occurs.sum(axis=0) == 1).all()))
+
+
+guard(__name__)

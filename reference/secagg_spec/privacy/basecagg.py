@@ -38,6 +38,7 @@ from itertools import combinations, product
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.staleness import admissible_weights
 from secagg_spec.arithmetic.validate import UintArray
@@ -540,3 +541,6 @@ def _apart(buffers: Sequence[Buffer]) -> tuple[Buffer, ...]:
         if not any(set(buffer.updates) & set(other.updates) for other in kept):
             kept.append(buffer)
     return tuple(kept)
+
+
+guard(__name__)

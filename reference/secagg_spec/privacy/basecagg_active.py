@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import ProtocolError
 from secagg_spec.privacy.basecagg import Buffer, Column, Stamped, announcement, check_lie, decide_answers, holding
@@ -142,3 +143,6 @@ def equivocation(
 
 def _key(purpose: str, user: int) -> bytes:
     return SeededSource(b"confirmations", f"{purpose} of {user}").take(32)
+
+
+guard(__name__)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
 
@@ -127,3 +128,6 @@ def _clear(field: PrimeField, work: UintArray, row: int, column: int, others: ND
         shape = (others.size, support.size)
         factors = np.broadcast_to(work[others, column][:, np.newaxis], shape)
         work[block] = field.subtract(work[block], field.multiply(factors, np.broadcast_to(monic, shape)))
+
+
+guard(__name__)

@@ -42,6 +42,7 @@ from typing import NamedTuple
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.participation_classes import participation_classes, small_class
 from secagg_spec.arithmetic.segments import Matrix
 from secagg_spec.errors import ParameterError, TooFewSurvivors
@@ -465,3 +466,6 @@ def _row_operations(rows: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
             if not any(rest.values()):
                 open_, columns = open_ - {pivot}, columns - {column}
     return [tuple(row) for row in factors]
+
+
+guard(__name__)

@@ -13,6 +13,7 @@ from fractions import Fraction
 from math import comb, prod
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import ParameterError
 
 
@@ -61,3 +62,6 @@ def _probability(name: str, value: Fraction) -> Fraction:
     if not isinstance(value, Fraction) or not 0 <= value <= 1:
         raise ParameterError(name, value, "a fraction in [0, 1]")
     return value
+
+
+guard(__name__)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.segments import Matrix
 from secagg_spec.errors import ParameterError
 
@@ -88,3 +89,6 @@ class Unions:
 def _partners(row: Collection[Users]) -> Users:
     """Return the subgroup that shares a cell with each subgroup; the subgroup itself if it is alone."""
     return tuple(b for _, b in sorted((a, b) for cell in row for a, b in zip(cell, cell[::-1], strict=True)))
+
+
+guard(__name__)

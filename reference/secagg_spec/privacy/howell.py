@@ -16,6 +16,7 @@ from math import gcd, prod
 from typing import TypeAlias
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import LengthMismatch
 
 Row: TypeAlias = tuple[int, ...]
@@ -139,3 +140,6 @@ def _bezout(a: int, b: int) -> tuple[int, int, int]:
         s, next_s = next_s, s - quotient * next_s
         t, next_t = next_t, t - quotient * next_t
     return a, s, t
+
+
+guard(__name__)

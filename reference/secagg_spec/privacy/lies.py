@@ -28,6 +28,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.protocols.heterosag.plan import Parameters
 
 Users = tuple[int, ...]
@@ -234,3 +235,6 @@ def holds_session(parameters: Parameters) -> bool:
     largest = max(len(cell.members) for cell in parameters.parts)
     needed = requests_needed(largest, parameters.T)
     return answered_by_one(parameters.N, parameters.T, parameters.t, needed)
+
+
+guard(__name__)

@@ -38,6 +38,7 @@ from typing import Protocol
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
@@ -352,3 +353,6 @@ def equivocation(
     situation = Situation(surviving, tuple(range(parameters.N)), announced)
     kinds = [Column(parameters, parameters.code, elements) for elements in columns(parameters)]
     return tuple(column.decide(members, situation) for column in kinds)
+
+
+guard(__name__)

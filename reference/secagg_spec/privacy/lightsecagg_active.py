@@ -15,6 +15,7 @@ from functools import cache
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.privacy.lightsecagg import Column, Situation, Users, columns
@@ -134,3 +135,6 @@ def equivocation(
 
 def _key(purpose: str, user: int) -> bytes:
     return SeededSource(b"confirmations", f"{purpose} of {user}").take(32)
+
+
+guard(__name__)

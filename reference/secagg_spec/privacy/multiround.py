@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import rationals, validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.participation_classes import class_labels
 from secagg_spec.arithmetic.row_space import PRIMES, RowSpace
 from secagg_spec.arithmetic.validate import BoolArray, UintArray
@@ -383,3 +384,6 @@ def _makes(rows: BoolArray, user: int, numbers: Sequence[Fraction]) -> bool:
 
 def _negative(values: UintArray, prime: int) -> UintArray:
     return (np.uint64(prime) - values) % np.uint64(prime)
+
+
+guard(__name__)

@@ -21,6 +21,7 @@ from math import gcd
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.errors import LengthMismatch, ParameterError
 from secagg_spec.privacy.multiround import Audit, audit
@@ -253,3 +254,6 @@ def _cells(rows: BoolArray, parameters: Parameters, segment: int) -> Sums:
     rounds = np.repeat(np.arange(len(rows)), len(cells))
     there = sets.any(axis=1)
     return Sums(sets[there], rounds[there])
+
+
+guard(__name__)

@@ -20,6 +20,7 @@ from typing import TypeAlias
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
@@ -104,3 +105,6 @@ def _points(ring: Ring, inputs: int) -> Iterator[UintArray]:
     yield from (ring.add(left, right) for left, right in pairwise(basis))
     source = SeededSource(b"probe", f"{ring.modulus} {inputs}")
     yield from draw_elements(source, ring, (_SAMPLES, inputs))
+
+
+guard(__name__)

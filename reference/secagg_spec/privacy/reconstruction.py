@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.selection.metrics import Log
@@ -214,3 +215,6 @@ def _check_rounds(combination: Combination, count: int) -> None:
     last = max((round for round, _ in combination), default=-1)
     if last >= count:
         raise LengthMismatch("rounds", count, f"at least {last + 1}, which the combination takes")
+
+
+guard(__name__)

@@ -42,6 +42,7 @@ from typing import NamedTuple
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SeededSource
@@ -541,3 +542,6 @@ def equivocation(requests: Requests, coalition: Collection[int], announced: Mapp
     everyone = element.sharers
     situations = (Situation(everyone, chosen, everyone, answers) for chosen in dict.fromkeys(named.values()))
     return min((element.decide(members, situation) for situation in situations), key=lambda verdict: verdict.index)
+
+
+guard(__name__)

@@ -19,6 +19,7 @@ from fractions import Fraction
 from math import comb, prod
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import ParameterError
 from secagg_spec.protocols.secagg.graph import check_degree
 
@@ -132,3 +133,6 @@ def exponent(probability: Fraction) -> int:
     if not isinstance(probability, Fraction) or not 0 < probability <= 1:
         raise ParameterError("probability", probability, "a fraction above 0 and at most 1")
     return (probability.denominator // probability.numerator).bit_length() - 1
+
+
+guard(__name__)

@@ -27,6 +27,7 @@ import flint
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import PrimeField, Ring
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import LengthMismatch
@@ -239,3 +240,6 @@ def _generators(joined: RowModule, base: RowModule, names: tuple[str, ...]) -> l
             others = [other for other in chosen if other is not row]
             chosen = others if row in RowModule(R, width, [*base.rows, *others]) else chosen
     return chosen
+
+
+guard(__name__)

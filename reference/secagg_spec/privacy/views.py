@@ -23,6 +23,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import BoolArray, UintArray
 from secagg_spec.privacy.probe import AffineMap
@@ -312,3 +313,6 @@ def decide_together(views: Sequence[View], allowed: Sequence[Sequence[Forms]]) -
     seen = [row for factor, form, _ in systems for row in rows(factor, form)]
     may = [row[noise:] for factor, _, form in systems for row in rows(factor, form)]
     return decide_rows(L, seen, noise, may, tuple(str(symbols[n]) for n in used[noise:]), several=True)
+
+
+guard(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import ParameterError
 
 LINE = 60
@@ -105,3 +106,6 @@ def listed(functionals: Sequence[str]) -> list[str]:
     lines = [f"    {clipped(text, WIDTH)}" for text in functionals[:LINES]]
     rest = len(functionals) - LINES
     return lines + ([f"    and {rest} more"] if rest > 0 else [])
+
+
+guard(__name__)

@@ -17,6 +17,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.sealing import Context
 from secagg_spec.crypto.signatures import SIGNATURE_BYTES, sign, signed_fields, verify
@@ -152,3 +153,6 @@ def _distinct_members(proposal: Proposal, signers: tuple[int, ...]) -> tuple[int
     if outside:
         raise InconsistentSets(f"the quorum names {outside}, who have nothing to sign", (SERVER,))
     return signers
+
+
+guard(__name__)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.keys import SESSION_BYTES
 from secagg_spec.errors import ParameterError
 
@@ -115,3 +116,6 @@ def restore(data: Mapping[str, int]) -> Begun:
 def session_id(session: bytes) -> bytes:
     """Return a session id; refuse it with `LengthMismatch` if it does not have 16 bytes."""
     return validate.octets("session", session, SESSION_BYTES)
+
+
+guard(__name__)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring
 from secagg_spec.arithmetic.quantizer import MAX_LEVEL
 from secagg_spec.arithmetic.staleness import Staleness, floor_weight
@@ -115,3 +116,6 @@ def weight_sum(weights: UintArray) -> int:
     if total == 0:
         raise ParameterError("sum(weights)", 0, "positive")
     return total
+
+
+guard(__name__)

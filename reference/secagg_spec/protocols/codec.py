@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Protocol, TypeVar, get_type_hints
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import UintArray, read_only
 from secagg_spec.errors import LengthMismatch, Malformed, OutOfRange
 
@@ -221,3 +222,6 @@ def _cut(name: str, data: memoryview, size: int) -> tuple[memoryview, memoryview
     if len(data) < size:
         raise Malformed(f"{name}: {size} bytes are needed and {len(data)} are left")
     return data[:size], data[size:]
+
+
+guard(__name__)

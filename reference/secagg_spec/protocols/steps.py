@@ -21,6 +21,7 @@ from itertools import pairwise
 from typing import Any, Concatenate, Generic, NamedTuple, TypeAlias, TypeVar
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import InconsistentSets, Malformed, ParameterError, Replay, UnknownUser, WrongPhase
 from secagg_spec.protocols.codec import AnyMessage, Message, check_header, encode
 
@@ -572,3 +573,6 @@ def require_phase(phases: Sequence[str], actual: str, expected: str) -> None:
 def sizes(messages: Iterable[Message]) -> int:
     """Return the total number of bytes of messages."""
     return sum(len(encode(message)) for message in messages)
+
+
+guard(__name__)

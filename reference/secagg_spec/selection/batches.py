@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.errors import ParameterError
 
@@ -149,3 +150,6 @@ def complete(parameters: Parameters, available: BoolArray) -> NDArray[np.intp]:
     """
     available = validate.truths("available", available, (parameters.N,))
     return np.flatnonzero(available.reshape(parameters.batches, parameters.T).all(axis=1))
+
+
+guard(__name__)

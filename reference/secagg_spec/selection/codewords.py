@@ -36,7 +36,8 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg_spec.arithmetic import dependence
+from secagg_spec.arithmetic import dependence, validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import PrimeField, is_prime
 from secagg_spec.arithmetic.validate import BoolArray, UintArray
 from secagg_spec.errors import LengthMismatch, ParameterError
@@ -56,9 +57,9 @@ def code_of(log: BoolArray) -> Code:
     LengthMismatch
         The log has no round or no user.
     ParameterError
-        Nobody took part in any round.
+        Nobody took part in any round, or the log is no array of truth values.
     """
-    if log.ndim != 2 or not log.size:
+    if validate.truths("log", log, (None, None)).size == 0:
         raise LengthMismatch("log.shape", log.shape, "(rounds, users), at least one of each")
     if not log.any():
         raise ParameterError("log", "without a user that took part", "a log of a round or more with users")
@@ -332,3 +333,6 @@ def _kernel(field: PrimeField, base: _Base) -> UintArray:
     kernel[:, base.inside] = field.subtract(np.zeros_like(base.rest), base.rest).T
     kernel[np.arange(len(base.outside)), base.outside] = 1
     return kernel
+
+
+guard(__name__)

@@ -19,6 +19,7 @@ import numpy as np
 
 from secagg_spec import documents, resources, schemas, system
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import DuplicateUser, ParameterError, UnknownUser
 from secagg_spec.selection import pairs
 from secagg_spec.selection.participation import WHOLE_DIGITS, Log, Roster, Spot, Table, Words, whole_number
@@ -390,3 +391,6 @@ def _names(seats: _Seats, place: str, users: list[Any]) -> list[str]:
             allowed = seats.given.allowed if seats.given else ""
             raise UnknownUser(f"{_spot(seats.spot, place)}, user", user, allowed)
     return [user if isinstance(user, str) else str(int(user)) for user in users]
+
+
+guard(__name__)

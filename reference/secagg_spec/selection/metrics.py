@@ -24,6 +24,7 @@ from math import prod
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.participation_classes import class_labels
 from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
@@ -189,7 +190,6 @@ class _Many:
 
 def _complete(parameters: Parameters, rates: Rate | Sequence[Rate]) -> list[Fraction]:
     """Return the probability that a batch is complete, for each batch."""
-    validate.instance("parameters", parameters, Parameters)
     rates = validate.plain(rates)
     if isinstance(rates, (Fraction, float, int)) and not isinstance(rates, bool):
         stays = 1 - _rate("rates", rates)
@@ -238,3 +238,6 @@ def _some(parameters: Parameters, complete: Counter[Fraction], some: Counter[Fra
         min(n, need) * way * beyond[max(need - n, 0)] for n, way in enumerate(inside.ways) if need - n < len(beyond)
     )
     return Fraction(sum(ways), inside.all * outside.all)
+
+
+guard(__name__)

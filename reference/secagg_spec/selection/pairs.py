@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg_spec.arithmetic.guard import guard
+
 HEADER = b"round,user\n"
 _DIGITS = 9
 _ZERO, _NINE, _COMMA, _END = b"09,\n"
@@ -35,3 +37,6 @@ def columns(data: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         here = np.flatnonzero(lengths > place)
         numbers[here] = 10 * numbers[here] + text[starts[here] + place] - _ZERO
     return numbers[::2], numbers[1::2]
+
+
+guard(__name__)

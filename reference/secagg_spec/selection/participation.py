@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.errors import DuplicateUser, LengthMismatch, ParameterError, UnknownUser
 
@@ -182,7 +183,6 @@ def of_sets(roster: Roster, rounds: Sequence[Sequence[int]], first: int = 0) -> 
     ParameterError
         An argument has the wrong type.
     """
-    validate.instance("roster", roster, Roster)
     validate.integer("first", first, 0, 10**18)
     table = Table(roster)
     for at, members in enumerate(validate.sequence("rounds", rounds, "lists of users")):
@@ -377,3 +377,6 @@ def _first_missing(there: Whole, count: int) -> int | None:
         return None
     off = np.flatnonzero(there != np.arange(len(there)))
     return int(off[0]) if off.size else len(there)
+
+
+guard(__name__)

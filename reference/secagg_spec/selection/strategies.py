@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.selection.batches import Parameters, complete
@@ -65,7 +66,7 @@ def draw(items: _Items, draws: Sequence[int]) -> _Items:
     ParameterError
         There are more draws than items, or one reaches beyond the last item.
     """
-    moved = items.copy()
+    moved = validate.array("items", items, None).copy()
     for place, given in enumerate(draws):
         step = validate.integer(f"draws[{place}]", given, 0, len(items) - place - 1)
         moved[[place, place + step]] = moved[[place + step, place]]
@@ -107,7 +108,7 @@ def fair(parameters: Parameters, frequencies: Counts, available: BoolArray) -> P
 
 def _least_frequencies(parameters: Parameters, frequencies: Counts) -> Counts:
     """Return the frequency of each batch: the least frequency of its users."""
-    validate.array_shape("frequencies", frequencies, (parameters.N,))
+    validate.array_shape("frequencies", validate.signed("frequencies", frequencies), (parameters.N,))
     found: Counts = frequencies.reshape(parameters.batches, parameters.T).min(axis=1)
     return found
 
@@ -198,7 +199,6 @@ def choose(
 def _pool(parameters: Parameters, strategy: str, frequencies: Counts, available: BoolArray) -> Pool | None:
     if not isinstance(strategy, str) or strategy not in STRATEGIES:
         raise ParameterError("strategy", strategy, "one of " + ", ".join(STRATEGIES))
-    validate.instance("parameters", parameters, Parameters)
     STRATEGIES[strategy].check(parameters)
     validate.array_shape("frequencies", validate.signed("frequencies", frequencies), (parameters.N,))
     outside = (frequencies < 0) | (frequencies >= MAX_FREQUENCY)
@@ -215,3 +215,6 @@ def _check_draws(bounds: Sequence[int], draws: Sequence[int]) -> None:
     for at, (bound, step) in enumerate(zip(bounds, draws, strict=True)):
         if not isinstance(validate.number(step), int) or not 0 <= step < bound:
             raise OutOfRange(f"draws[{at}]", step, f"an integer in [0, {bound})")
+
+
+guard(__name__)

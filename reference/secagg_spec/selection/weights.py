@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import ParameterError
 from secagg_spec.selection.codewords import Code, code_of
 from secagg_spec.selection.metrics import Log, check_log
@@ -183,3 +184,6 @@ def _codes(log: Log, start: int) -> Iterator[Code]:
         if code is None or not code.holds(log[last]):
             code = code_of(log[: last + 1])
         yield code
+
+
+guard(__name__)

@@ -12,6 +12,7 @@ import numpy as np
 
 from secagg_spec import errors
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import UintArray, frozen
 from secagg_spec.crypto import signatures
 from secagg_spec.crypto.boxes import PAIR, SELF, KeyRing, PositionKeys
@@ -291,3 +292,6 @@ def _header(state: AuthorityState, receiver: int) -> tuple[bytes, int, int, int]
 
 def _words(values: list[int]) -> UintArray:
     return frozen(np.array(values, dtype=np.uint64))
+
+
+guard(__name__)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.keys import LABEL, SESSION_BYTES, fields, sha256
 from secagg_spec.errors import ParameterError, WrongPhase
 
@@ -75,3 +76,6 @@ class Dispatcher:
         if user not in self._at:
             raise WrongPhase(f"user {user} is at no buffer")
         del self._at[user]
+
+
+guard(__name__)

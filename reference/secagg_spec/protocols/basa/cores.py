@@ -26,6 +26,7 @@ from types import MappingProxyType
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME, MAX_MODULUS, Ring, Summand
 from secagg_spec.arithmetic.quantizer import quantize
 from secagg_spec.arithmetic.staleness import KINDS, Staleness
@@ -237,3 +238,6 @@ def check_accepted(name: str, accepted: Sequence[int], end: int) -> tuple[int, .
     if any(a >= b for a, b in pairwise(positions)):
         raise ParameterError(name, list(positions), "positions in ascending order")
     return positions
+
+
+guard(__name__)

@@ -13,6 +13,7 @@ from typing import ClassVar, TypeVar
 
 from secagg_spec import errors
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.boxes import PAIR, PROTOCOL, SELF, Address, Encryption, Epoch
 from secagg_spec.crypto.keys import SESSION_BYTES, Roster, hash_parameters, sha256
 from secagg_spec.crypto.prg import check_key
@@ -302,3 +303,6 @@ def blaming(message: codec.Message) -> Iterator[None]:
         yield
     except errors.ParameterError as error:
         raise errors.Malformed(f"{type(message).__name__} from {message.sender}: {error}", (message.sender,)) from error
+
+
+guard(__name__)

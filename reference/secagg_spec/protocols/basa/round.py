@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.boxes import KeyRing, PositionKeys
 from secagg_spec.protocols.basa import authority, server, user
 from secagg_spec.protocols.steps import Table
@@ -47,3 +48,6 @@ def table_of(ring: KeyRing) -> Table:
 
 TABLE = table_of(PositionKeys())
 """The phases with one key pair for each position."""
+
+
+guard(__name__)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.boxes import KeyRing, PositionKeys
 from secagg_spec.crypto.entropy import Source, check_source, draw_scalars
@@ -137,7 +138,7 @@ class Run:
         round: int,
         ring: KeyRing | None = None,
     ) -> None:
-        self.parameters = validate.instance("parameters", parameters, Parameters)
+        self.parameters = parameters
         check_source(source)
         self.source = source
         keys = draw_signing_keys(parameters, source)
@@ -251,3 +252,6 @@ class Run:
     def _step(self, phase: str, party: int, **given: Any) -> None:
         step = self._rows[phase, steps.role_of(party)]
         self.network.take(step, party, {**draw_hidden(self.parameters, step, self.source), **given})
+
+
+guard(__name__)

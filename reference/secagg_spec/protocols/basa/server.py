@@ -13,6 +13,7 @@ import numpy as np
 
 from secagg_spec import errors
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.staleness import admissible_weights
 from secagg_spec.crypto import signatures
 from secagg_spec.crypto.boxes import PAIR, PER_POSITION, SELF, Encryption, mask_key
@@ -359,3 +360,6 @@ def _streams(state: ServerState, seeds: Iterable[tuple[int, int | None, bytes]])
     assert state.epoch is not None
     p, epoch = state.session.parameters, state.session.epoch(state.epoch)
     return (stream(mask_key(epoch, seed, source, target), p.ring, p.d) for source, target, seed in seeds)
+
+
+guard(__name__)

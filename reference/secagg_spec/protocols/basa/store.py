@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import UintArray, frozen
 from secagg_spec.crypto.boxes import PER_POSITION, Encryption, KeyRing, PositionKeys
@@ -346,3 +347,6 @@ def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
 def _check_same(name: str, value: object, wanted: object, allowed: str) -> None:
     if value != wanted:
         raise ParameterError(name, value, allowed)
+
+
+guard(__name__)

@@ -12,6 +12,7 @@ from typing import Any
 
 from secagg_spec import errors
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.staleness import realised_weight
 from secagg_spec.arithmetic.validate import UintArray, frozen
 from secagg_spec.crypto.boxes import PAIR, PER_POSITION, Encryption, mask_key
@@ -254,3 +255,6 @@ def _seal(state: UserState, offer: messages.PositionOffer, seeds: Sequence[bytes
     session = state.session
     addresses = (session.address(offer.round, state.user, offer.position, j) for j in session.targets(offer.position))
     return tuple(session.encryption.seal(a, offer.keys, seeds[a.target], sampled) for a in addresses)
+
+
+guard(__name__)

@@ -23,6 +23,7 @@ from typing import Any, ClassVar, TypeVar
 
 from secagg_spec import errors
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.keys import Roster, hash_parameters, public_key
 from secagg_spec.crypto.sealing import Context, SealedStampedChannel
@@ -361,3 +362,6 @@ def run_schedule(
     """
     network = open_session(parameters, keys=keys, session=session, round=round)
     return runs.run_turns(runs.Play(network, runs.supplies(parameters, updates, randomness), user_trained), schedule)
+
+
+guard(__name__)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.errors import WrongPhase
 from secagg_spec.protocols.basecagg.round import LAST_ROUND, Entry, Parameters, Recovered, mask_update, recover, weigh
@@ -118,3 +119,6 @@ class CoreRun:
     def _require(self, condition: bool, message: str) -> None:
         if not condition:
             raise WrongPhase(message)
+
+
+guard(__name__)

@@ -31,6 +31,7 @@ import numpy as np
 
 from secagg_spec import errors
 from secagg_spec.arithmetic import modular, validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.quantizer import quantize
 from secagg_spec.arithmetic.staleness import KINDS, Staleness, admissible_weights, realised_weight
@@ -775,3 +776,6 @@ def _vector(
         return validate.frozen(parameters.field.check(type(message).__name__, value, (length,)))
     except errors.ParameterError as error:
         raise errors.Malformed(f"from {message.sender}: {error}", (message.sender,)) from error
+
+
+guard(__name__)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.channels import PlainStampedChannel, StampedChannel
 from secagg_spec.crypto.entropy import Source, draw_elements, draw_rounding
@@ -251,3 +252,6 @@ def run_turns(play: Play, schedule: Sequence[Turn]) -> ScheduleResult:
     for turn in validate.sequence("schedule", schedule, "turns"):
         play.take(turn)
     return ScheduleResult(tuple(play.buffers), tuple(play.network.transcript))
+
+
+guard(__name__)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import RealArray, UintArray, frozen
 from secagg_spec.errors import InconsistentSets, Malformed, ParameterError
@@ -172,3 +173,6 @@ def _recovered(parameters: Parameters, value: Mapping[str, Any]) -> Recovered:
     weights = np.array([entry.weight for entry in entries], dtype=np.uint64)
     mean: RealArray = frozen(average(parameters.field, parameters.c_l, weights, total))
     return Recovered(round, entries, total, mean)
+
+
+guard(__name__)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.quantizer import MAX_LEVEL
 from secagg_spec.arithmetic.staleness import MAX_TAU, Staleness, realised_weight
 from secagg_spec.arithmetic.validate import RealArray
@@ -451,3 +452,6 @@ PRESETS = {
     "paper": Parameters(N=100, d=1000, K=10, tau_max=10, eta_g=1.0, staleness=Staleness.polynomial(1), c_g=64),
 }
 """Parameters with real updates; `tiny` is small enough to be checked by enumeration."""
+
+
+guard(__name__)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from secagg_spec.arithmetic import averages, validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.levels import cell_mean, quantize_levels
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.errors import ParameterError
@@ -119,3 +120,6 @@ def _combined(parameters: Parameters, row: Sequence[CellSum], method: str, trim:
         ]
     )
     return averages.combined(means, counts, method, trim)
+
+
+guard(__name__)

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from secagg_spec.arithmetic import packing, validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.levels import check_levels
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.errors import ParameterError
@@ -206,3 +207,6 @@ def error_bound(parameters: Parameters) -> Fraction:
     width = Fraction(parameters.range.high) - Fraction(parameters.range.low)
     cells = (Fraction(cell.length * len(cell.members), (cell.levels - 1) ** 2) for cell in parameters.parts)
     return width**2 / (4 * parameters.N**2) * sum(cells, Fraction(0))
+
+
+guard(__name__)

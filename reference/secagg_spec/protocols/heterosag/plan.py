@@ -23,6 +23,7 @@ from types import MappingProxyType
 import numpy as np
 
 from secagg_spec.arithmetic import segments, validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.levels import MAX_LEVELS, Range
 from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring
 from secagg_spec.arithmetic.shamir import MAX_HOLDERS
@@ -77,7 +78,6 @@ class Parameters(secagg.Numbers):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        validate.instance("range", self.range, Range)
         _check_counts(self)
         _check_groups(self)
         object.__setattr__(self, "k", self.N - 1)
@@ -198,3 +198,6 @@ def cells_of(parameters: Parameters, user: int) -> tuple[Cell, ...]:
     """Return the cells that a user is in, by segment."""
     validate.integer("user", user, 0, parameters.N - 1)
     return tuple(cell for cell in parameters.parts if user in cell.members)
+
+
+guard(__name__)

@@ -25,6 +25,7 @@ import numpy as np
 
 from secagg_spec import errors
 from secagg_spec.arithmetic import packing, validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.participation_classes import small_class
 from secagg_spec.arithmetic.validate import UintArray, frozen
@@ -402,3 +403,6 @@ def _packed(state: UserState, message: secagg.MaskedInput) -> MaskedSegments:
 def _unpacked(state: ServerState, message: MaskedSegments) -> secagg.MaskedInput:
     masked = read_segments(state.base.round, message.sender, message.segments)
     return secagg.MaskedInput(*secagg.envelope(message), message.neighbours, masked)
+
+
+guard(__name__)

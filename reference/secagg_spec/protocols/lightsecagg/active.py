@@ -23,6 +23,7 @@ from typing import ClassVar
 
 from secagg_spec import errors
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.keys import Roster, hash_parameters, public_key
@@ -158,7 +159,6 @@ def binding_context(
     ParameterError
         The parameters are those of the semi-honest profile.
     """
-    validate.instance("parameters", parameters, Parameters)
     numbers = {name: getattr(parameters, name) for name in ("q", "N", "D", "U", "T", "d", "W")}
     return Context(PROTOCOL, hash_parameters(numbers, sealing.hash), session, round, kind.TYPE)
 
@@ -380,3 +380,6 @@ def roster_of_users(N: int, keys: Mapping[int, PrivateKeys]) -> PublicKeys:
         validate.instance(f"keys[{user}]", keys[user], PrivateKeys)
     sealing = Roster(tuple(public_key(keys[user].sealing) for user in users))
     return PublicKeys(sealing, Roster(tuple(verification_key(keys[user].signing) for user in users)))
+
+
+guard(__name__)

@@ -28,6 +28,7 @@ import numpy as np
 
 from secagg_spec import errors
 from secagg_spec.arithmetic import modular, validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.validate import UintArray, frozen, read_only
 from secagg_spec.crypto import entropy
@@ -517,3 +518,6 @@ def _checked(state: UserState | ServerState, message: codec.Message, value: Uint
         return state.parameters.field.check(type(message).__name__, value, (length,))
     except errors.ParameterError as error:
         raise errors.Malformed(f"from {message.sender}: {error}", (message.sender,)) from error
+
+
+guard(__name__)

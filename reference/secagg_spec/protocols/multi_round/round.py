@@ -29,6 +29,7 @@ import numpy as np
 
 from secagg_spec import errors
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto import keys
@@ -85,7 +86,6 @@ class Parameters:
     round: BaseParameters
 
     def __post_init__(self) -> None:
-        validate.instance("selection", self.selection, batches.Parameters)
         kind = type(self.round)
         if kind not in BASES:
             given = f"{kind.__name__} of {kind.__module__}"
@@ -226,7 +226,6 @@ class Round(validate.Plain):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        validate.instance("parameters", self.parameters, Parameters)
         assert len(self.id) == keys.SESSION_BYTES
 
     @cached_property
@@ -573,3 +572,6 @@ def open_round(
     for place, user in enumerate(chosen):
         states[place] = user_start(parameters, session, round, user, chosen, updates[place], channel)
     return steps.Network(parameters.base.table, states)
+
+
+guard(__name__)

@@ -14,6 +14,7 @@ import numpy as np
 
 from secagg_spec import errors
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto import entropy
 from secagg_spec.protocols.begun import session_id
@@ -177,3 +178,6 @@ def _dropouts_of(turn: Turn, chosen: tuple[int, ...]) -> dict[str, list[int]]:
     """Return the dropouts of a round by phase, with numbers in the round."""
     places = {user: place for place, user in enumerate(chosen)}
     return {phase: [places[user] for user in users if user in places] for phase, users in turn.dropouts.items()}
+
+
+guard(__name__)

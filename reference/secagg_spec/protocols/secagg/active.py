@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 
 from secagg_spec import errors
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.keys import Roster, hash_keys, hash_parameters
 from secagg_spec.crypto.prg import KEY_BYTES
@@ -165,7 +166,6 @@ def agreed(parameters: Parameters, session: bytes, number: int) -> AttemptRound:
     ParameterError
         The parameters are those of the semi-honest profile, or the number is not that of a round.
     """
-    validate.instance("parameters", parameters, Parameters)
     return AttemptRound(parameters, parameters.graph(), session, number, PROTOCOL)
 
 
@@ -180,7 +180,7 @@ def user_start(round: AttemptRound, user: int, update: UintArray, signing: bytes
         The round is not one that `agreed` returns, the roster is none, or the signing key does not belong to the
         user's verification key.
     """
-    base = secagg.user_start(validate.instance("round", round, AttemptRound), user, update)
+    base = secagg.user_start(round, user, update)
     if verification_key(signing) != _roster(round, roster).keys[user]:
         raise errors.ParameterError(
             "signing", f"of another than user {user}", "the one whose verification key the roster has"
@@ -198,7 +198,7 @@ def server_start(round: AttemptRound, roster: Roster) -> ServerState:
     ParameterError
         The round is not one that `agreed` returns, or the roster is none.
     """
-    base = secagg.server_start(validate.instance("round", round, AttemptRound))
+    base = secagg.server_start(round)
     return ServerState(base, _roster(round, roster))
 
 
@@ -218,7 +218,7 @@ def _later(round: secagg.Round, number: int) -> AttemptRound:
 
 
 def _roster(round: secagg.Round, roster: Roster) -> Roster:
-    if len(validate.instance("roster", roster, Roster).keys) != round.parameters.N:
+    if len(roster.keys) != round.parameters.N:
         raise errors.LengthMismatch("len(roster)", len(roster.keys), f"N = {round.parameters.N}")
     return roster
 
@@ -422,3 +422,6 @@ def _verified(state: UserState, message: SignedNeighbourKeys) -> secagg.Neighbou
         pair = secagg.KeyPair(*(each[KEY_BYTES * at : KEY_BYTES * (at + 1)] for each in keys))
         _check_keys(state, user, pair, signatures[SIGNATURE_BYTES * at : SIGNATURE_BYTES * (at + 1)], steps.SERVER)
     return plain
+
+
+guard(__name__)

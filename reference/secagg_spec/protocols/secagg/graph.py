@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.crypto.entropy import Source, draw_elements
 from secagg_spec.errors import ParameterError
@@ -97,3 +98,6 @@ def draw_order(source: Source, N: int) -> tuple[int, ...]:
         chosen = int(draw_elements(source, Ring(last + 1), (1,))[0])
         users[last], users[chosen] = users[chosen], users[last]
     return tuple(users)
+
+
+guard(__name__)

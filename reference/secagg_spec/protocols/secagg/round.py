@@ -29,6 +29,7 @@ import numpy as np
 
 from secagg_spec import errors
 from secagg_spec.arithmetic import modular, shamir, validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto import entropy, masks, prg
 from secagg_spec.crypto.keys import agree, hash_parameters, public_key, refuse_weak
 from secagg_spec.crypto.sealing import Context, Lane
@@ -1095,3 +1096,6 @@ def _vector(state: ServerState, message: MaskedInput) -> validate.UintArray:
     except errors.ParameterError as error:
         raise errors.Malformed(f"MaskedInput from {message.sender}: {error}", (message.sender,)) from error
     return masked
+
+
+guard(__name__)

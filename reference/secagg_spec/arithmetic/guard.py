@@ -1,0 +1,152 @@
+"""Arguments of another class than their annotation says, refused for a whole module (ERR-02).
+
+A class is stated once, in the annotation, and `guard` reads it there. What a number, an array, a text or bytes has to
+be, and which of several classes is meant, each function says itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, is_dataclass
+from fractions import Fraction
+from functools import cache, wraps
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.errors import ParameterError
+
+_PACKAGE = __name__.partition(".")[0] + "."
+_SHAPES: dict[Any, tuple[Any, str]] = {
+    get_origin(Callable[..., Any]): (Callable, "a function"),
+    Mapping: (Mapping, "a mapping"),
+    dict: (Mapping, "a mapping"),
+    type: (type, "a class"),
+    Iterable: (Iterable, "a list or another iterable"),
+    **dict.fromkeys((Collection, Sequence, Set, list, tuple, frozenset), (Collection, "a list or another collection")),
+}
+"""What the shapes in annotations ask for: `Sequence` no more than a collection, since arrays and sets are taken too."""
+_ENTRIES = {int: "integers", str: "text", Fraction: "fractions"}
+_TEXTS = (str, bytes, bytearray, memoryview)
+_PLAIN = re.compile(r"(?:int|str|bytes|bool|float|object|Any|Fraction|UintArray|RealArray|BoolArray|None|[ |])*")
+"""Annotations of which a function checks its arguments itself."""
+_ABSENT = object()
+
+
+def guard(module: str) -> None:
+    """Let the public functions and classes of a module refuse arguments of a wrong class.
+
+    A module calls it in its last line. Looked at are the arguments of public functions, of the public methods of
+    public classes and of what makes one, that are annotated with a class of this library, a mapping, a collection, a
+    function or a class, or with one of these or None; and the members of a data class that are annotated with a class
+    of this library.
+
+    Parameters
+    ----------
+    module : str
+        The name of the module, ``__name__``.
+    """
+    names = vars(sys.modules[module])
+    for name, value in list(names.items()):
+        if name.startswith("_") or getattr(value, "__module__", None) != module:
+            continue
+        if inspect.isfunction(value):
+            names[name] = _guarded(value)
+        elif inspect.isclass(value):
+            _guard_class(value)
+
+
+def _guard_class(kind: type) -> None:
+    if "__init__" in vars(kind):
+        setattr(kind, "__init__", _guarded(vars(kind)["__init__"], kind if is_dataclass(kind) else None))  # noqa: B010
+    for name, value in list(vars(kind).items()):
+        if name.startswith("_"):
+            continue
+        if isinstance(value, (classmethod, staticmethod)):
+            setattr(kind, name, type(value)(_guarded(value.__func__)))
+        elif inspect.isfunction(value):
+            setattr(kind, name, _guarded(value))
+
+
+def _guarded(function: Callable[..., Any], kind: type | None = None) -> Callable[..., Any]:
+    """Return a function that looks at its arguments; the function itself where none is to be looked at.
+
+    The annotations are read at the first call. Those of the members of a data class, `kind`, are read where they were
+    written, which may be in the module of a base.
+    """
+    if all(_PLAIN.fullmatch(str(hint)) for name, hint in function.__annotations__.items() if name != "return"):
+        return function
+    checks = cache(lambda: _checks(function, kind))
+
+    @wraps(function)
+    def checked(*given: Any, **named: Any) -> Any:
+        for at, name, wanted in checks():
+            value = given[at] if at < len(given) else named.get(name, _ABSENT)
+            if value is not _ABSENT:
+                wanted.check(name, value)
+        return function(*given, **named)
+
+    return checked
+
+
+def _checks(function: Callable[..., Any], kind: type | None) -> list[tuple[int, str, _Wanted]]:
+    """Return the place and the name of each argument to look at, and what it may be."""
+    hints = get_type_hints(kind or function)
+    found = []
+    for at, (name, parameter) in enumerate(inspect.signature(function).parameters.items()):
+        wanted = _Wanted.read(hints[name]) if name in hints else None
+        if wanted is None or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        if kind is None or not wanted.shape:
+            found.append((sys.maxsize if parameter.kind is parameter.KEYWORD_ONLY else at, name, wanted))
+    return found
+
+
+def _is_own(kind: Any) -> bool:
+    """Return whether something is a class of this library."""
+    return inspect.isclass(kind) and kind.__module__.startswith(_PACKAGE)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What an argument may be: of a class, a shape such as a mapping, or an object with some methods."""
+
+    kind: Any
+    others: tuple[type, ...]
+    shape: str = ""
+    methods: frozenset[str] = frozenset()
+
+    @classmethod
+    def read(cls, hint: Any) -> _Wanted | None:
+        """Return what a type hint allows; nothing if it does not name one class of this library or one shape."""
+        parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        kinds = [get_origin(one) or one for one in parts]
+        others = tuple(kind for kind in kinds if kind in (NoneType, str, bytes))
+        if len(kinds) != len(others) + 1:
+            return None
+        (kind,) = (kind for kind in kinds if kind not in others)
+        if kind in _SHAPES:
+            inner = [one for part in parts for one in get_args(part) if kind is not Mapping and inspect.isclass(one)]
+            held = [_ENTRIES.get(one) or one.__name__ for one in inner if one in _ENTRIES or _is_own(one)]
+            return cls(_SHAPES[kind][0], others, " of ".join((_SHAPES[kind][1], *held[:1])))
+        if not _is_own(kind):
+            return None
+        protocol = getattr(kind, "_is_protocol", False)
+        return cls(kind, others, methods=frozenset(one for one in vars(kind) if protocol and not one.startswith("_")))
+
+    def check(self, name: str, value: object) -> None:
+        """Refuse an argument that it may not be; the error shows its class alone (ERR-03)."""
+        if isinstance(value, self.others):
+            return
+        if self.methods:
+            if not all(hasattr(value, one) for one in self.methods):
+                raise ParameterError(
+                    name, validate.class_of(value), f"an object with {', '.join(sorted(self.methods))}"
+                )
+        elif not self.shape:
+            validate.instance(name, value, self.kind)
+        elif not isinstance(value, self.kind) or isinstance(value, _TEXTS):
+            raise ParameterError(name, validate.class_of(value), self.shape)
