@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, is_dataclass
 from fractions import Fraction
-from functools import cache, wraps
+from functools import wraps
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -31,9 +31,13 @@ _SHAPES: dict[Any, tuple[Any, str]] = {
 """What the shapes in annotations ask for: `Sequence` no more than a collection, since arrays and sets are taken too."""
 _ENTRIES = {int: "integers", str: "text", Fraction: "fractions"}
 _TEXTS = (str, bytes, bytearray, memoryview)
-_PLAIN = re.compile(r"(?:int|str|bytes|bool|float|object|Any|Fraction|UintArray|RealArray|BoolArray|None|[ |])*")
+_NUMBERS = "int|bool|float|Fraction|U16|U32|(?:Uint|Real|Bool)Array|NDArray.*|Users|Vector"
+_PLAIN = re.compile(rf"(?:(?:\w+\.)?(?:{_NUMBERS}|str|bytes|Bytes16|Opaque|object|Any|None)(?: \| |$))*")
 """Annotations of which a function checks its arguments itself."""
-_ABSENT = object()
+
+
+class _Absent:
+    """Stands for an argument that is not given; its own class, which no argument has."""
 
 
 def guard(module: str) -> None:
@@ -79,29 +83,34 @@ def _guarded(function: Callable[..., Any], kind: type | None = None) -> Callable
     """
     if all(_PLAIN.fullmatch(str(hint)) for name, hint in function.__annotations__.items() if name != "return"):
         return function
-    checks = cache(lambda: _checks(function, kind))
+    checks: list[tuple[int, str, _Wanted, set[type]]] | None = None
+    absent = _Absent()
 
     @wraps(function)
     def checked(*given: Any, **named: Any) -> Any:
-        for at, name, wanted in checks():
-            value = given[at] if at < len(given) else named.get(name, _ABSENT)
-            if value is not _ABSENT:
+        nonlocal checks
+        checks = _checks(function, kind) if checks is None else checks
+        count = len(given)
+        for at, name, wanted, fitting in checks:
+            value = given[at] if at < count else named.get(name, absent)
+            if type(value) not in fitting:
                 wanted.check(name, value)
+                fitting.add(type(value))
         return function(*given, **named)
 
     return checked
 
 
-def _checks(function: Callable[..., Any], kind: type | None) -> list[tuple[int, str, _Wanted]]:
-    """Return the place and the name of each argument to look at, and what it may be."""
+def _checks(function: Callable[..., Any], kind: type | None) -> list[tuple[int, str, _Wanted, set[type]]]:
+    """Return the place and the name of each argument to look at, what it may be, and the classes known to fit."""
     hints = get_type_hints(kind or function)
-    found = []
+    found: list[tuple[int, str, _Wanted, set[type]]] = []
     for at, (name, parameter) in enumerate(inspect.signature(function).parameters.items()):
         wanted = _Wanted.read(hints[name]) if name in hints else None
         if wanted is None or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         if kind is None or not wanted.shape:
-            found.append((sys.maxsize if parameter.kind is parameter.KEYWORD_ONLY else at, name, wanted))
+            found.append((sys.maxsize if parameter.kind is parameter.KEYWORD_ONLY else at, name, wanted, {_Absent}))
     return found
 
 
