@@ -87,6 +87,34 @@ def test_of_several_users_the_one_at_fault_is_named(capsys: pytest.CaptureFixtur
     assert all("sign-of-the-mask" in line for line in blamed)
 
 
+_OTHER_UPDATE = """from secagg_spec.conformance.targets.reference import adapter, drawing
+drawn = drawing.in_sessions(adapter.build(), "secagg.user", drawing.secrets)
+opened = drawn._handlers["session.new"]
+def changed(setup, **given):
+    update = f"{int(setup['update'][:2], 16) ^ 1:02x}{setup['update'][2:]}"
+    return opened(setup={**setup, "update": update}, **given)
+drawn._handlers["session.new"] = changed
+drawn.run()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("CNF-40", "CNF-74")
+def test_of_a_sum_that_is_wrong_the_requests_to_each_implementation_of_the_round_are_kept_with_its_command(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "wrong.py").write_text(_OTHER_UPDATE)
+    wrong = f"{sys.executable} {tmp_path / 'wrong.py'}"
+    folder = tmp_path / "repro"
+    code, out, _ = play(capsys, folder, "-p", "secagg", "--rounds", "1", "--user", PLAYER, "--user", wrong)
+    assert code == 1
+    assert out.count("the reference plays this party") == 2
+    replays = [line.split("replay:")[1].strip() for line in out.splitlines() if "replay:" in line]
+    alone, *both = (f"{folder}/round-secagg-{name}.jsonl" for name in ["2", "3-1", "3-2"])
+    assert replays == [f"{wrong} < {alone}", f"{PLAYER} < {both[0]}", f"{wrong} < {both[1]}"]
+    assert sorted(map(str, folder.glob("*.jsonl"))) == [alone, *both]
+
+
 _ENDING = """import itertools, os, pathlib, sys
 from secagg_spec.conformance.targets.reference import adapter
 gone, steps = pathlib.Path(sys.argv[1]), itertools.count(1)
@@ -165,6 +193,7 @@ def test_what_an_implementation_does_not_declare_is_said(capsys: pytest.CaptureF
         (["--user", "node", "-p", "fedavg"], 2, "the protocols with rounds are"),
         (["--user", "node", "--repro", "/dev/null/x"], 2, "is not a folder"),
         (["--user", "/nowhere/adapter"], 3, "cannot be used: /nowhere/adapter"),
+        (["--user", "sleep 9", "--start-timeout", "0.01"], 3, "no answer within 0.01 s"),
     ],
 )
 def test_wrong_usage_is_one_line(

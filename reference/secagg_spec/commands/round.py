@@ -296,7 +296,7 @@ def _connection(name: str, given: argparse.Namespace) -> ProcessConnection:
     except ValueError as error:
         raise UsageError(f"{name!r} is not a command line: {error}") from None
     if not command:
-        raise UsageError(f"{name!r} is neither `{REFERENCE}`, nor one of {', '.join(TARGETS)}, nor a command line")
+        raise UsageError(f"{name!r} is neither one of {', '.join(TARGETS)}, nor a command line")
     return ProcessConnection(command, given.timeout, given.start_timeout)
 
 
@@ -315,19 +315,21 @@ def _refuse_missing(played: Sequence[Pair], caps: Mapping[str, Capabilities], *,
             raise UsageError(f"--protocol {pair.protocol}: {shown(pair.missing)}")
 
 
-def _write(pair: Pair, table: Table, folder: Path, number: int) -> list[Path]:
-    """Write the requests to each adapter at fault, and the fault as JSON; return the files of requests.
+def _write(pair: Pair, table: Table, folder: Path, number: int) -> dict[Path, str]:
+    """Write the requests to each adapter at fault, and the fault as JSON; return the adapter of each file of requests.
 
-    These replace files of an earlier run with the same name, and links in their place (CNF-69).
+    If the fault shows at a party of the reference, these are all adapters of the round. The files replace files of an
+    earlier run with the same name, and links in their place (CNF-69).
     """
     if pair.fault is None or pair.failure is None:
-        return []
-    adapters = [pair.fault.adapter] if pair.fault.adapter != REFERENCE else list(table.connections)
-    paths = []
+        return {}
+    playing = [name for name in table.connections if name in pair.fault.seating.values()]
+    adapters = [pair.fault.adapter] if pair.fault.adapter != REFERENCE else playing
+    paths = {}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for at, adapter in enumerate(adapters):
-            path = folder / f"round-{pair.protocol}-{number}{'abcdefgh'[at] if adapters[1:] else ''}.jsonl"
+        for at, adapter in enumerate(adapters, 1):
+            path = folder / f"round-{pair.protocol}-{number}{f'-{at}' if adapters[1:] else ''}.jsonl"
             asked = [e for e in pair.failure.transcript if _owner(table, e.request) == adapter]
             lines = [request.line(at) for at, request in enumerate([HELLO, *(e.request for e in asked)])]
             system.write_whole(path, "".join(lines), follow=False)
@@ -335,7 +337,7 @@ def _write(pair: Pair, table: Table, folder: Path, number: int) -> list[Path]:
             body["answers_seen"] = [e.answer.as_json() if e.answer else None for e in asked]
             text = json.dumps(fit_for_json(body), indent=2, allow_nan=False) + "\n"
             system.write_whole(path.with_suffix(".round.json"), text, follow=False)
-            paths.append(path)
+            paths[path] = adapter
     except OSError as error:
         raise UsageError(f"--repro {folder}: {error.strerror}") from None
     return paths
@@ -345,7 +347,7 @@ def _owner(table: Table, request: Request) -> str:
     return table.seats.get(str(request.params.get("handle")), "")
 
 
-def _report(played: Sequence[Pair], written: Mapping[int, Sequence[Path]]) -> Iterator[str]:
+def _report(played: Sequence[Pair], written: Mapping[int, Mapping[Path, str]]) -> Iterator[str]:
     rows = [("protocol", "server", "users", "rounds", "result"), *map(_row, played)]
     widths = [max(len(row[at]) for row in rows) for at in range(4)]
     for row in rows:
@@ -365,7 +367,7 @@ def _row(pair: Pair) -> tuple[str, ...]:
     return pair.protocol, shown(pair.server, 40), users, str(pair.rounds), result
 
 
-def _fault(pair: Pair, fault: Fault, paths: Sequence[Path]) -> Iterator[str]:
+def _fault(pair: Pair, fault: Fault, paths: Mapping[Path, str]) -> Iterator[str]:
     """Yield the lines about a fault: party, phase, message, field, element (CNF-40)."""
     difference, spot = fault.difference, fault.difference.spot
     verdict = pair.failure.verdict if pair.failure else difference.verdict
@@ -384,5 +386,6 @@ def _fault(pair: Pair, fault: Fault, paths: Sequence[Path]) -> Iterator[str]:
     yield f"         round:    {len(fault.inputs.users)} users, dropouts {dropouts or 'none'}"
     if fault.adapter == REFERENCE:
         yield "         the reference plays this party: the fault is in what it received from another party"
-    command = "./adapter" if fault.adapter in (REFERENCE, *TARGETS) else pasted(shlex.split(fault.adapter))
-    yield from (f"         replay:   {command} < {pasted([str(path)])}" for path in paths)
+    for path, adapter in paths.items():
+        command = "./adapter" if adapter in TARGETS else pasted(shlex.split(adapter))
+        yield f"         replay:   {command} < {pasted([str(path)])}"

@@ -31,7 +31,7 @@ _TOO_LONG = f"a line of the answer is longer than {MAX_LINE:,} bytes"
 
 
 _SHORT = " (smaller cases get less time)"
-WAITED = re.compile(rf"within [0-9.]+ s({re.escape(_SHORT)})?")
+WAITED = re.compile(rf"within [0-9.e-]+ s({re.escape(_SHORT)})?")
 """The time that was waited, in the message of a time-out."""
 
 
@@ -279,7 +279,8 @@ class ProcessConnection:
 
     def _within(self) -> str:
         """Return the time that was waited, for a message (`WAITED`)."""
-        return f"within {self._allowed:.1f} s{_SHORT if self._hanging and self._allowed < self.timeout else ''}"
+        waited = format(self._allowed, ".1f" if self._allowed >= 1 else ".2g")
+        return f"within {waited} s{_SHORT if self._hanging and self._allowed < self.timeout else ''}"
 
     def _join(self, process: subprocess.Popen[bytes]) -> None:
         self._lines.stop()
