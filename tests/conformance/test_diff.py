@@ -158,6 +158,7 @@ def test_targets_and_stale_expectations_are_compared(
         code, out, _ = compared(tmp_path, capsys, written, new)
         assert (code, said in out) == (1, True)
         assert compared(tmp_path, capsys, new, written)[0] == 0
+    assert "could not be used before, and can be used now" in compared(tmp_path, capsys, unusable, written)[1]
 
 
 @pytest.mark.slow

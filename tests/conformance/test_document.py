@@ -93,6 +93,14 @@ def test_a_report_that_is_cut_or_altered_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps(whole)[:-9])
     with pytest.raises(UsageError, match="not JSON, or it was cut"):
         document.load(path)
+    for content, why in (
+        (b"[]", "it holds no object"),
+        (b"\xff\xfe{\x00", "UTF-8 in line 1"),
+        (b'{"a": NaN}', "has NaN"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(UsageError, match=why):
+            document.load(path)
     with pytest.raises(UsageError, match="No such file"):
         document.load(tmp_path / "nothing.json")
 

@@ -639,7 +639,7 @@ BAD = [
     (changed("vectors/0/result/steps/0/outbox", [0], _SCRIPT), "the result['steps'][0]: "),
     (changed("vectors/0/result/steps/0/reject", [], _REFUSED), "['steps'][0]['reject'] must not be empty"),
     (changed("vectors/0/result/steps/0/reject", ["no"], _REFUSED), "['reject'][0] 'no' is not one of bad_ciphertext, "),
-    ([1], "schema is 'list'"),
+    ([1], "it holds no object; this kit reads objects with the schema 'secagg-spec-vectors/"),
 ]
 
 

@@ -119,10 +119,13 @@ def _compare(name: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | 
 
 
 def _usable(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
-    for member, words in (("absent", "absent from the machine"), ("unusable", "could not be used")):
+    for member, now_is, no_longer in (
+        ("absent", "absent from the machine now", "was absent from the machine, and is no longer"),
+        ("unusable", "could not be used now", "could not be used before, and can be used now"),
+    ):
         if bool(old.get(member)) != bool(new.get(member)):
             now = bool(new.get(member))
-            said = f"{words} now: {new[member]}" if now else f"was {words}, and is no longer"
+            said = f"{now_is}: {new[member]}" if now else no_longer
             yield Change("target", str(new["target"]), said, now)
 
 

@@ -151,11 +151,9 @@ def load(path: Path) -> dict[str, Any]:
     return found
 
 
-def refuse_unusable(name: str, body: object) -> None:
+def refuse_unusable(name: str, given: object) -> None:
     """Refuse data that is not a complete report of this schema; `name` appears in the message."""
-    if not isinstance(body, dict) or body.get("schema") != SCHEMA:
-        found = body.get("schema") if isinstance(body, dict) else type(body).__name__
-        raise UsageError(f"{name}: schema is {schemas.shown(found)}; this kit reads {SCHEMA!r}")
+    body = files.with_schema(name, given, SCHEMA)
     if "footer" not in body:
         raise UsageError(f"{name}: the report has no footer: its run was ended before it was complete")
     for where, fault in schemas.faults(body, _schema()):

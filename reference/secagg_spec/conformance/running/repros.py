@@ -36,10 +36,7 @@ def load(path: Path) -> dict[str, Any]:
     """
     asked, beside = both(path)
     lines = _lines(asked, needed=path == asked)
-    stored = files.read_json(beside)
-    if not isinstance(stored, dict) or stored.get("schema") != SCHEMA:
-        found = stored.get("schema") if isinstance(stored, dict) else type(stored).__name__
-        raise UsageError(f"{beside}: schema is {schemas.shown(found)}; this kit replays {SCHEMA!r}")
+    stored = files.with_schema(beside, files.read_json(beside), SCHEMA, "replays")
     missing = [name for name in ("check", "message", "draws", "seal") if name not in stored]
     if missing:
         raise UsageError(f"{beside}: the member {missing[0]!r} is missing")

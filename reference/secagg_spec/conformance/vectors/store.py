@@ -88,10 +88,7 @@ def load(path: Path, *, validated: bool = True) -> VectorFile:
         The file is absent, is not JSON, breaks the schema, names an operation, clause, flag, code or policy that does
         not exist, has a result of another form than that of its operation, or has an id twice. The message is one line.
     """
-    body = files.read_json(path)
-    if not isinstance(body, dict) or body.get("schema") != SCHEMA:
-        found = body.get("schema") if isinstance(body, dict) else type(body).__name__
-        raise UsageError(f"{path}: schema is {schemas.shown(found)}; this kit reads {SCHEMA!r}")
+    body = files.with_schema(path, files.read_json(path), SCHEMA)
     if validated:
         _validate(path, body)
     try:
