@@ -116,6 +116,11 @@ def unsupported(request: Any) -> dict[str, Any]:
     return {"unsupported": True}
 
 
+def another_modulus(request: Any) -> dict[str, Any]:
+    """A refusal of the modulus, whatever else is wrong with the request."""
+    return {"reject": {"code": "bad_param"}}
+
+
 SMALLEST: dict[str, Sequence[Any]] = {
     "field.add/exact": (7, 1, "zeros", "zeros"),
     "field.add/noncanonical": (7, 1, "zeros", "zeros", 1, 0, 7, 0),
@@ -125,9 +130,10 @@ SMALLEST: dict[str, Sequence[Any]] = {
 
 @pytest.mark.requirement("CNF-01")
 @pytest.mark.parametrize("check", SMALLEST)
-def test_a_case_that_is_declined_outside_the_ranges_is_neither_fixed_nor_failed(check: str) -> None:
+@pytest.mark.parametrize("answer", [unsupported, another_modulus])
+def test_a_case_that_is_declined_outside_the_ranges_is_neither_fixed_nor_failed(check: str, answer: Any) -> None:
     with pytest.raises(Declined, match="not run: it lies outside the declared ranges"):
-        repros.judge(narrowed(unsupported), check, SMALLEST[check])
+        repros.judge(narrowed(answer), check, SMALLEST[check])
 
 
 @pytest.mark.requirement("ADP-06")

@@ -146,8 +146,10 @@ def _undecided(chosen: Check, caller: Caller, caps: Capabilities, failed: CheckF
     if not caller.transcript:  # a check that asks much keeps what shows a fault
         return False
     asked, answer = caller.transcript[-1].request, caller.transcript[-1].answer
-    refused = failed is not None and failed.verdict == "rejected_valid"
-    declined = failed is None and answer is not None and answer.kind == "unsupported" and "ADP-06" not in chosen.clauses
+    kind = "" if answer is None else answer.kind
+    verdicts = ("rejected_valid", *(["wrong_reason"] if kind == "reject" else []))
+    refused = failed is not None and failed.verdict in verdicts
+    declined = failed is None and kind == "unsupported" and "ADP-06" not in chosen.clauses
     return (refused or declined) and caps.offers(asked.op) and not inside(caps, asked)
 
 
