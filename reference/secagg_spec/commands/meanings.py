@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from secagg_spec import history, resources
 from secagg_spec.commands import index
 from secagg_spec.commands.explain import Lines, head
-from secagg_spec.conformance.adapter.codes import ALL_CODES, REJECT_CODES
+from secagg_spec.conformance.adapter.codes import ALL_CODES, INEXPRESSIBLE, REJECT_CODES
 from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.mutants import engine, kinds
 from secagg_spec.conformance.mutants.catalogue import Mutant
@@ -28,6 +28,11 @@ _PREFIX, _VECTOR, _FLAG = "vector/", "test vector", "flag of test vectors"
 _FEW = 3
 """The number of mutants whose effects say why a clause matters."""
 _NOT_JUDGED = "not judged: no check and no vector of the kit decides it, so no report says anything about it"
+
+_NO_ERROR = {
+    "other": "any reason; reported as reason not checked",
+    INEXPRESSIBLE: "the interface of the implementation has no way to say what is asked; no failure and no pass (ADP-44)",
+}
 
 
 def names() -> tuple[str, ...]:
@@ -233,7 +238,8 @@ def _code(name: str) -> Lines | None:
         return None
     errors = [error for error, code in REJECT_CODES.items() if code == name]
     rules = [row[0] for row in resources.rows("adapter.md", "rule broken") if f"`{name}`" in row[1]]
-    about = " ".join((errors[0].__doc__ or "").split()) if errors else "any reason; reported as reason not checked"
+    written = errors[0].__doc__ or "" if errors else _NO_ERROR[name]
+    about = " ".join(re.split(r"\n\s*\n *\w+\n *-+\n", written)[0].split()).replace("``", "`")
     return iter([("says", about), ("accepted for", "; ".join(rules)), ("is in", "spec/adapter.md, section 5")])
 
 
