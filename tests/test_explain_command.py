@@ -55,7 +55,7 @@ def explained(capsys: pytest.CaptureFixture[str], id: str) -> str:
         ("below_threshold", ["reject code", "Too few users are left", "LSA-09"]),
         ("bad_param", ["says A parameter breaks its constraint. accepted for MOD-01"]),
         ("noncanonical", ["says A number that should be a ring element is not in `[0, R)`. accepted for"]),
-        ("inexpressible", ["has no way to say what is asked", "ADP-44"]),
+        ("inexpressible", ["cannot state what is asked", "ADP-44"]),
         ("inconsistent", ["verdict", "depends on what came before"]),
         ("not run", ["verdict", "the kit gave up before"]),
         ("not_run", ["verdict", "the kit gave up before"]),

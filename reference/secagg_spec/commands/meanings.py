@@ -31,7 +31,7 @@ _NOT_JUDGED = "not judged: no check and no vector of the kit decides it, so no r
 
 _NO_ERROR = {
     "other": "any reason; reported as reason not checked",
-    INEXPRESSIBLE: "the interface of the implementation has no way to say what is asked; no failure and no pass (ADP-44)",
+    INEXPRESSIBLE: "the interface of the implementation cannot state what is asked; no failure and no pass (ADP-44)",
 }
 
 
