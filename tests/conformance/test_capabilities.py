@@ -135,11 +135,42 @@ def test_a_modulus_larger_than_all_that_are_allowed_is_named(
         ),
         ({"operations": {"field.add": {"raw": ["value"], "composed": False}}}, "'field.add' is false beside 'raw'"),
         ({"operations": {"secagg.server": {"ranges": {"N": {"min": 5}}}}}, "no ranged parameter"),
+        ({"policies": {"mds.code": "other"}}, "^hello has the unknown member 'policies'; it may have .*, policy, "),
+        ({"protocol": [1, 9], "later": {}}, "^hello has the unknown member 'later'"),
+        (
+            {"implementation": {"name": "x", "version": "1", "language": "c", "url": "u"}},
+            "'implementation' has the unknown member 'url'; it may have language, name, version$",
+        ),
+        *(
+            ({"implementation": {"name": name, "version": "1", "language": "c"}}, "'name' is .*; it must be the name")
+            for name in ("", " \t")
+        ),
+        ({"operations": {"field.add": {"raw": []}}}, r"'raw' of 'field.add' is \[\]; it lists some of value$"),
+        ({"operations": {"session.step": {"raw": []}}}, r"'raw' of 'session.step' is \[\]; it has to be absent here$"),
+        ({"operations": {"echo": {"parties": ["secagg.user"]}}}, "'parties'; it may have composed, parameter_sets"),
     ],
 )
 def test_a_faulty_hello_is_refused_and_the_fault_is_named(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(AdapterUnusable, match=said):
         caps(**changes)
+
+
+@pytest.mark.requirement("ADP-07")
+@pytest.mark.parametrize("version", [[1, 0], [1, 1], [1, 9]])
+def test_a_higher_second_number_is_no_fault(version: list[int]) -> None:
+    assert caps(protocol=version).name == "x"
+
+
+@pytest.mark.parametrize("missing", ["session.new", "session.step", "session.free"])
+def test_sessions_are_asked_for_where_all_three_operations_are_declared(missing: str) -> None:
+    mine = reference.build()
+    mine.hello["operations"] = {
+        name: declared for name, declared in mine.hello["operations"].items() if name.startswith("session.")
+    }
+    settings = Settings(cases=1, pattern="session.step/no-session,session.new/in-use")
+    assert [outcome.verdict for outcome in run(DirectConnection(mine.answer), settings)[1]] == ["pass", "pass"]
+    del mine.hello["operations"][missing]
+    assert {outcome.verdict for outcome in run(DirectConnection(mine.answer), settings)[1]} == {"unsupported"}
 
 
 def test_a_hello_that_is_rejected_is_refused() -> None:

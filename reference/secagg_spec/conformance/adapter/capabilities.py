@@ -205,7 +205,9 @@ def shake_hands(answer: Answer) -> Capabilities:
         raise AdapterUnusable(f"the adapter speaks protocol {protocol}; this kit speaks {PROTOCOL[0]}.x")
     if len(protocol) != 2 or any(type(number) is not int or number < 0 for number in protocol):
         raise AdapterUnusable(f"hello: 'protocol' is {protocol}; it must be two integers from 0 on, as {[*PROTOCOL]}")
+    _refuse_unknown("hello", body, _REQUIRED | {"policy", "reject_map"})
     about = _member(body, "implementation", dict)
+    _refuse_unknown("hello: 'implementation'", about, {"name", "version", "language"})
     operations = _member(body, "operations", dict)
     policies = _optional(body, "policy")
     for name, declaration in operations.items():
@@ -215,7 +217,7 @@ def shake_hands(answer: Answer) -> Capabilities:
             raise AdapterUnusable(f"policy {name!r} = {choice!r}: policies are {listed(POLICIES)}")
     operations, left_out = _without_forbidden(operations)
     caps = Capabilities(
-        name=str(_member(about, "name", str)),
+        name=_name(about),
         version=str(_member(about, "version", str)),
         language=str(_member(about, "language", str)),
         operations=operations,
@@ -254,6 +256,7 @@ def _decimal(value: Any) -> int | None:
     return int(value) if isinstance(value, str) and len(value) < _DIGITS and _DECIMAL.fullmatch(value) else None
 
 
+_REQUIRED = {"protocol", "implementation", "randomness", "operations"}
 _JSON: Mapping[type, str] = {dict: "object", list: "array", str: "string"}
 """What JSON calls Python's types."""
 
@@ -263,6 +266,19 @@ def _member(body: Mapping[str, Any], name: str, kind: type) -> Any:
         found = repr(body[name]) if name in body else "missing"
         raise AdapterUnusable(f"hello: {name!r} is {found}; it must be a JSON {_JSON[kind]}")
     return body[name]
+
+
+def _name(about: Mapping[str, Any]) -> str:
+    name = str(_member(about, "name", str))
+    if not name.strip():
+        raise AdapterUnusable(f"hello: 'name' is {name!r}; it must be the name of the implementation")
+    return name
+
+
+def _refuse_unknown(where: str, body: Mapping[str, Any], known: set[str]) -> None:
+    """Refuse a member that the protocol does not have, since it may be meant for one that it has (ADP-07)."""
+    if unknown := sorted(set(body) - known):
+        raise AdapterUnusable(f"{where} has the unknown member {unknown[0]!r}; it may have {', '.join(sorted(known))}")
 
 
 def _optional(body: Mapping[str, Any], name: str, of: str = "") -> dict[str, Any]:
@@ -298,9 +314,7 @@ def _check_operation(name: str, declaration: Any, policies: Mapping[str, Any]) -
         raise AdapterUnusable(f"hello: the declaration of {name!r} is not an object")
     own = {"parties"} if name == "session.new" else set()
     drawn = set() if name == "session.again" else {"randomness"}
-    unknown = set(declaration) - {"ranges", "parameter_sets", "composed", "raw"} - own - drawn
-    if unknown:
-        raise AdapterUnusable(f"hello: {name!r} has the unknown member {sorted(unknown)[0]!r}")
+    _refuse_unknown(f"hello: {name!r}", declaration, {"ranges", "parameter_sets", "composed", "raw"} | own | drawn)
     if "randomness" in declaration:
         _grade(declaration, f" of {name!r}")
     _check_composed(name, declaration)
@@ -323,13 +337,16 @@ def _check_composed(name: str, declaration: Mapping[str, Any]) -> None:
     """Refuse what an operation says of repairs unless it has the right types, lists members of it, and agrees."""
     if type(declaration.get("composed", False)) is not bool:
         raise AdapterUnusable(f"hello: 'composed' of {name!r} is {declaration['composed']!r}; it must be true or false")
-    raw = declaration.get("raw", [])
-    if not isinstance(raw, list) or not all(isinstance(one, str) and one in rawable(name) for one in raw):
-        known = f"a list, of {', '.join(rawable(name))}" if rawable(name) else "an empty list, or absent"
-        raise AdapterUnusable(f"hello: 'raw' of {name!r} is {raw!r}; it is {known}")
+    if "raw" not in declaration:
+        return
+    raw = declaration["raw"]
+    known = isinstance(raw, list) and all(isinstance(one, str) and one in rawable(name) for one in raw)
+    if not known or not raw:
+        may = f"lists some of {', '.join(rawable(name))}" if rawable(name) else "has to be absent here"
+        raise AdapterUnusable(f"hello: 'raw' of {name!r} is {raw!r}; it {may}")
     if len(set(raw)) < len(raw):
         raise AdapterUnusable(f"hello: 'raw' of {name!r} is {raw!r}; it names a member twice")
-    if raw and not declaration.get("composed", True):
+    if not declaration.get("composed", True):
         raise AdapterUnusable(f"hello: 'composed' of {name!r} is false beside 'raw', which says that it is composed")
 
 
