@@ -310,3 +310,30 @@ def test_subgroups_that_a_matrix_does_not_have_are_refused(strange: Any) -> None
 def test_rows_of_different_subgroups_have_no_robustness(second: tuple[tuple[int, ...], ...]) -> None:
     with pytest.raises(ParameterError, match=r"matrix\[2\] = .*each subgroup of the first row once"):
         inference_robustness((((0, 1),), ((0,), (1,)), second))
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        5,
+        None,
+        "ab",
+        (((0,), (1,)), 5),
+        ((0, 1), (0, 1)),
+        ((("a",), (1,)), ((0,), (1,))),
+        (((0.0,), (1,)), ((0,), (1,))),
+        (((0, 1), ()), ((0,), (1,))),
+        (((0,), (0,)), ((0,), (1,))),
+        (((0, 1), (1,)), ((0,), (1,))),
+        (((0,),), ((0,), (1,))),
+    ],
+)
+def test_what_is_no_matrix_is_refused(matrix: Any) -> None:
+    for judge in (entries, inference_robustness, lambda matrix: decodable(matrix, [0])):
+        with pytest.raises(ParameterError, match=r"^matrix"):
+            judge(matrix)
+
+
+def test_the_entry_of_a_cell_is_its_smaller_subgroup() -> None:
+    assert entries((((1, 0),), ((0,), (1,)))) == [[0, 0], [ALONE, ALONE]]

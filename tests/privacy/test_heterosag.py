@@ -223,6 +223,12 @@ def test_unions_of_large_cells_and_of_no_or_too_many_subgroups_are_refused(matri
         Unions(matrix)
 
 
+@pytest.mark.parametrize("matrix", [5, (((0,), (0,)), ((0,), (1,))), (((0,), (2,)), ((0,), (1,))), ((0, 1), (0, 1))])
+def test_unions_of_what_is_no_matrix_are_refused(matrix: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^matrix"):
+        Unions(matrix)
+
+
 @pytest.mark.parametrize("strange", [9, 4, -1, 0.5])
 def test_unions_know_the_dropped_subgroups(strange: Any) -> None:
     with pytest.raises(ParameterError, match=rf"^dropped = {strange}"):

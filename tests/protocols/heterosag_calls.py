@@ -35,9 +35,6 @@ CORES = {
     "small_class",
     "algorithm_1",
     "algorithm_2",
-    "entries",
-    "decodable",
-    "inference_robustness",
     "pack_segments",
     "check_cells",
     "check_past",
@@ -57,6 +54,7 @@ NUMBERS = {**COUNTS, "range": UNIT, "matrix": "perfect"}
 NO_MATRIX = "at most 32, or such that it or the number above it is p + 1 or 2p for a prime p, for a perfect matrix"
 SAMPLED = ("sealing_key", "masking_key", "self_seed", "key_coefficients", "seed_coefficients", "coefficients")
 REALS = np.array([0.5, -0.25, 1.0, -1.0])
+ROWS = tuple(f"matrix[{at}]" for at in range(4))
 DRAWS = np.array([0.5, 0.0, 0.25, 0.75])
 MEANS = np.array([[0.5, 1.0], [0.25, -1.0], [0.0, 0.0]])
 PACKED = heterosag.pack_segments(cells_of(TINY, 0), CASE.updates[0])
@@ -119,6 +117,23 @@ CALLS: dict[str, Parts] = {
         name: (segments.MATRICES[name], {"count": 5}, {}, ("subgroups",), ("count",))
         for name in ("cyclic", "perfect", "separate", "joint")
     },
+    **{
+        name: (
+            getattr(segments, name),
+            {"matrix": segments.cyclic(4)},
+            {},
+            ROWS,
+            (),
+        )
+        for name in ("check_square", "entries", "inference_robustness")
+    },
+    "decodable": (
+        segments.decodable,
+        {"matrix": segments.cyclic(4), "subgroups": (0,), "dropped": (1,)},
+        {},
+        ROWS,
+        (),
+    ),
     "Parameters of HeteroSAg": (Parameters, NUMBERS, {}, ("N - D",), ()),
     "cells_of": (cells_of, {"user": 3}, {"parameters": TINY}, (), ()),
     "quantize_update": (

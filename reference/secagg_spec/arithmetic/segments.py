@@ -127,19 +127,44 @@ def entries(matrix: Matrix) -> list[list[int]]:
     ParameterError
         A row does not have each of as many subgroups as there are rows once.
     """
-    return [_entries(row) for row in _checked(matrix)]
+    return [_entries(row) for row in check_square(matrix)]
 
 
 def _entries(row: Row) -> list[int]:
-    found = {a: (cell[0] if len(cell) > 1 else ALONE) for cell in row for a in cell}
+    found = {a: (min(cell) if len(cell) > 1 else ALONE) for cell in row for a in cell}
     return [found[a] for a in range(len(found))]
 
 
-def _checked(matrix: Matrix) -> Matrix:
-    """Return a matrix if each of its rows has each of as many subgroups as there are rows once."""
-    for at, row in enumerate(matrix):
+def check_square(matrix: Matrix) -> Matrix:
+    """Return a matrix if each of its rows has each of as many subgroups as there are rows once.
+
+    Raises
+    ------
+    ParameterError
+        A row has not, or is no sequence of cells, or a cell is empty or no sequence of subgroups.
+    """
+    for at, row in enumerate(_check_rows(matrix)):
         if sorted(a for cell in row for a in cell) != list(range(len(matrix))):
             raise ParameterError(f"matrix[{at}]", row, f"cells that have each of {len(matrix)} subgroups once")
+    return matrix
+
+
+def _check_rows(matrix: Matrix) -> Matrix:
+    """Return a matrix if each of its rows is a sequence of cells, each with a subgroup in ``[0, 2**16)`` or more."""
+    for at, row in enumerate(validate.sequence("matrix", matrix, "rows")):
+        for cell in validate.sequence(f"matrix[{at}]", row, "cells"):
+            if not validate.sequence(f"matrix[{at}]", cell, "subgroups"):
+                raise ParameterError(f"matrix[{at}]", row, "cells with a subgroup or more")
+            for subgroup in cell:
+                validate.integer(f"matrix[{at}]", subgroup, 0, _LAST_SUBGROUP)
+    return matrix
+
+
+def _check_alike(matrix: Matrix) -> Matrix:
+    """Return a matrix if each of its rows has each subgroup of the first row once."""
+    for at, row in enumerate(_check_rows(matrix)):
+        if sorted(a for cell in row for a in cell) != sorted({a for cell in matrix[0] for a in cell}):
+            raise ParameterError(f"matrix[{at}]", row, "cells that have each subgroup of the first row once")
     return matrix
 
 
@@ -173,8 +198,13 @@ def decodable(matrix: Matrix, subgroups: Collection[int], dropped: Collection[in
     Raises
     ------
     ParameterError
-        A subgroup of the set, or a dropped one, is not in the matrix.
+        A subgroup of the set, or a dropped one, is not in the matrix, or a row does not have each subgroup of the
+        first once.
     """
+    return _decodable(_check_alike(matrix), subgroups, dropped)
+
+
+def _decodable(matrix: Matrix, subgroups: Collection[int], dropped: Collection[int]) -> tuple[int, ...]:
     wanted, left = set(subgroups), _without(matrix, dropped)
     _refuse_strange("subgroups", wanted, matrix)
     return tuple(
@@ -196,14 +226,8 @@ def inference_robustness(matrix: Matrix, dropped: Collection[int] = ()) -> Robus
 
     Source: HeteroSAg, definition 1, for sets that are neither empty nor all subgroups.
     """
-    if not matrix:
+    if not _check_alike(matrix):
         raise ParameterError("matrix", matrix, "of one row or more")
-    for subgroup in {a for row in matrix for cell in row for a in cell}:
-        validate.integer("matrix", subgroup, 0, _LAST_SUBGROUP)
-    for at, row in enumerate(matrix):
-        found = sorted(a for cell in row for a in cell)
-        if found != sorted({a for cell in matrix[0] for a in cell}):
-            raise ParameterError(f"matrix[{at}]", row, "cells that have each subgroup of the first row once")
     best = _single(matrix, dropped)
     for parts in _parts_of_pairs(_without(matrix, dropped)):
         if len(best[1]) == len(matrix):
@@ -214,7 +238,7 @@ def inference_robustness(matrix: Matrix, dropped: Collection[int] = ()) -> Robus
 
 def _single(matrix: Matrix, dropped: Collection[int]) -> tuple[Cell, tuple[int, ...]]:
     cells = (row[0] for row in _without(matrix, dropped) if len(row) > 1)
-    found = [(cell, decodable(matrix, cell, dropped)) for cell in cells]
+    found = [(cell, _decodable(matrix, cell, dropped)) for cell in cells]
     return max(found, key=lambda pair: len(pair[1]), default=((), ()))
 
 
@@ -258,7 +282,7 @@ def _best_union(matrix: Matrix, dropped: Collection[int], parts: Sequence[int]) 
         counts += np.all([holds[one] == holds[other] for one, other in pairs], axis=0)
     best = int(unions[int(np.argmax(counts))])
     subgroups = tuple(a for a in sorted(part_of) if best >> part_of[a] & 1)
-    return subgroups, decodable(matrix, subgroups, dropped)
+    return subgroups, _decodable(matrix, subgroups, dropped)
 
 
 def _without(matrix: Matrix, dropped: Collection[int]) -> list[Row]:

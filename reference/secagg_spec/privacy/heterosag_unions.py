@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
-from secagg_spec.arithmetic.segments import Matrix
+from secagg_spec.arithmetic.segments import Matrix, check_square
 from secagg_spec.errors import ParameterError
 
 Users = tuple[int, ...]
@@ -36,11 +36,11 @@ class Unions:
     Raises
     ------
     ParameterError
-        The matrix has no subgroup or more than 20, or more than two in a cell.
+        The matrix has no subgroup or more than 20, or more than two in a cell, or a row does not have each once.
     """
 
     def __init__(self, matrix: Matrix) -> None:
-        if not 1 <= len(matrix) <= _MOST or any(len(cell) > 2 for row in matrix for cell in row):
+        if not 1 <= len(check_square(matrix)) <= _MOST or any(len(cell) > 2 for row in matrix for cell in row):
             raise ParameterError("matrix", matrix, f"a matrix of 1 to {_MOST} subgroups, one or two in each cell")
         self.matrix, self.count = matrix, len(matrix)
         self.sets = np.arange(2**self.count, dtype=np.uint32)
