@@ -447,6 +447,15 @@ def test_a_roster_has_one_name_for_each_user(count: int, names: Any, error: type
         Roster(count, names)
 
 
+@pytest.mark.parametrize("closed", ["yes", 1, None])
+def test_whether_a_roster_is_closed_is_a_truth_value(closed: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^closed = .*must be of the class bool$"):
+        Roster(3, None, closed)
+    for name in ("several", "cells"):
+        with pytest.raises(ParameterError, match=rf"^{name} = .*must be of the class bool$"):
+            participation.Table(Roster(3), **{name: closed})
+
+
 def test_a_roster_has_as_many_users_as_the_schema_allows() -> None:
     number, _ = json.loads((resources.root("spec") / "participation.schema.json").read_text())["properties"]["users"][
         "oneOf"

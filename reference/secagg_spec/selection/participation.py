@@ -46,7 +46,8 @@ class Roster(validate.Plain):
     Raises
     ------
     ParameterError
-        The count is no number of users, there is no name, or a name is not a string, or is empty.
+        The count is no number of users, there is no name, or a name is not a string, or is empty; or `closed` is no
+        truth value.
     DuplicateUser
         A name occurs twice.
     LengthMismatch
@@ -59,6 +60,7 @@ class Roster(validate.Plain):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        validate.instance("closed", self.closed, bool)
         if self.names is not None:
             self._check_names(self.names)
         validate.integer("users", self.count, 0 if not self.closed else 1, MAX_USERS)
@@ -217,8 +219,8 @@ class Table:
         spot: Callable[[Spot], str] = str,
     ) -> None:
         self.roster = roster
-        self.several = several
-        self.cells = cells
+        self.several = validate.instance("several", several, bool)
+        self.cells = validate.instance("cells", cells, bool)
         self.spot = spot
         self._spots: list[Spot] | array[int] = array("q")
         self._rounds, self._segments, self._lengths, self._users = (array("q") for _ in range(4))
