@@ -313,3 +313,11 @@ def test_arguments_of_another_class_are_named(name: str) -> None:
     if name != "plan":
         with pytest.raises(ParameterError, match=f"^{name} = 'NoneType': must be of the class"):
             synchronous(**{"chosen": [[0]], **given, name: None})
+
+
+@pytest.mark.parametrize("number", [-1, 1, 2.0, None])
+def test_the_staleness_in_a_step_before_the_models_is_refused(number: Any) -> None:
+    step = ServerStep(1.0, (Update(0, 2, 0.0, 0.5, 1.0), Update(1, 0, 0.0, 0.5, 1.0)))
+    with pytest.raises(ParameterError, match=rf"^number = {number}: must be an integer >= 2$"):
+        step.staleness(number)
+    assert step.staleness(2) == (0, 2)

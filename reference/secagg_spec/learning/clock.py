@@ -119,7 +119,11 @@ class ServerStep:
         return tuple(update.user for update in self.updates)
 
     def staleness(self, number: int) -> tuple[int, ...]:
-        """Return how many steps the server took while each user was at work; `number` is this step's number, from 0."""
+        """Return how many steps the server took while each user was at work; `number` is this step's number, from 0.
+
+        Raises `ParameterError` for a number that is no integer, or below that of the model of an update.
+        """
+        number = validate.integer("number", number, max((update.model for update in self.updates), default=0))
         return tuple(number - update.model for update in self.updates)
 
 
