@@ -224,6 +224,8 @@ def test_what_cannot_be_counted_is_refused() -> None:
             heterosag_costs.user_masks(p, user)
     with pytest.raises(UnknownUser):
         heterosag_costs.server_masks(p, [12])
+    with pytest.raises(ParameterError, match=r"^survivors = \[9\]: must be users whose shares arrived$"):
+        heterosag_costs.server_masks(p, [0, 1, 2, 9], [0, 1, 2, 3])
     with pytest.raises(ParameterError, match=r"must be at most 2\*\*32"):
         heterosag_costs.sum_modulus(4, 2**31)
     with pytest.raises(ParameterError, match="levels = 1"):

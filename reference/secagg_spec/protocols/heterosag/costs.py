@@ -172,9 +172,16 @@ def server_masks(parameters: Parameters, survivors: Sequence[int], sharers: Sequ
         U_3, the users whose masked segments arrived.
     sharers : sequence of users
         U_2, the users whose shares arrived; the default is all users. Sharers that are not survivors have dropped out.
+
+    Raises
+    ------
+    ParameterError
+        A survivor is no sharer.
     """
-    left = _present(parameters, "survivors", survivors)
-    dropped = _present(parameters, "sharers", sharers) - left
+    left, shared = _present(parameters, "survivors", survivors), _present(parameters, "sharers", sharers)
+    if not left <= shared:
+        raise ParameterError("survivors", sorted(left - shared), "users whose shares arrived")
+    dropped = shared - left
     counts = ((len(cell.members & left), len(cell.members & dropped), cell) for cell in parameters.parts)
     return _together((kept * (1 + lost), cell) for kept, lost, cell in counts)
 
