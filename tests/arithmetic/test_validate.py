@@ -200,6 +200,14 @@ def test_what_are_no_users_is_refused(value: Any) -> None:
         validate.users("users", value, 5)
 
 
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("value", [None, 5, "ab", b"ab", np.array(3)])
+def test_what_is_no_collection_is_refused(value: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^users = .*must be a list, set or other collection of numbers$"):
+        validate.collection("users", value, "numbers")
+    assert validate.collection("users", {3}, "numbers") == {3}
+
+
 @pytest.mark.requirement("ERR-01")
 def test_a_frozen_copy_is_read_only_and_apart() -> None:
     array = vector([1, 2, 3, 4]).reshape(2, 2).T

@@ -205,8 +205,7 @@ def decodable(matrix: Matrix, subgroups: Collection[int], dropped: Collection[in
 
 
 def _decodable(matrix: Matrix, subgroups: Collection[int], dropped: Collection[int]) -> tuple[int, ...]:
-    wanted, left = set(subgroups), _without(matrix, dropped)
-    _refuse_strange("subgroups", wanted, matrix)
+    wanted, left = _some("subgroups", subgroups, matrix), _without(matrix, dropped)
     return tuple(
         at for at, row in enumerate(left) if all(wanted >= set(cell) or not wanted & set(cell) for cell in row)
     )
@@ -287,15 +286,18 @@ def _best_union(matrix: Matrix, dropped: Collection[int], parts: Sequence[int]) 
 
 def _without(matrix: Matrix, dropped: Collection[int]) -> list[Row]:
     """Return the cells that are left after the removal of subgroups without survivors."""
-    out = set(dropped)
-    _refuse_strange("dropped", out, matrix)
+    out = _some("dropped", dropped, matrix)
     return [tuple(cell for cell in (tuple(a for a in old if a not in out) for old in row) if cell) for row in matrix]
 
 
-def _refuse_strange(name: str, subgroups: Collection[int], matrix: Matrix) -> None:
-    strange = set(subgroups).difference(*matrix[0]) if matrix else subgroups
+def _some(name: str, subgroups: Collection[int], matrix: Matrix) -> set[int]:
+    """Return some subgroups of a matrix as a set; refuse others."""
+    given = list(validate.collection(name, subgroups, "subgroups"))
+    known = {a for row in matrix[:1] for cell in row for a in cell}
+    strange = [a for a in given if not isinstance(validate.number(a), int) or a not in known]
     if strange:
-        raise ParameterError(name, sorted(strange), "subgroups of the matrix")
+        raise ParameterError(name, strange, "subgroups of the matrix")
+    return set(given)
 
 
 guard(__name__)

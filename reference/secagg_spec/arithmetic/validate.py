@@ -343,7 +343,8 @@ def collection(name: str, value: object, of: str) -> Collection[Any]:
     ParameterError
         It is not.
     """
-    if not isinstance(value, Collection) or isinstance(value, (str, bytes, bytearray, memoryview)):
+    single = isinstance(value, np.ndarray) and not value.ndim
+    if single or not isinstance(value, Collection) or isinstance(value, (str, bytes, bytearray, memoryview)):
         raise ParameterError(name, class_of(value), f"a list, set or other collection of {of}")
     return value
 
