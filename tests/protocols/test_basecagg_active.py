@@ -450,6 +450,24 @@ def test_only_signers_may_answer() -> None:
     assert not scene.network.states[SERVER].signers
 
 
+@pytest.mark.requirement("BSA-46")
+def test_an_answer_outside_a_recovery_is_out_of_phase_and_blames_no_signer() -> None:
+    scene = fresh()
+    for user in range(4):
+        scene.take("confirm", user)
+    before = scene.network.states[SERVER]
+    scene.take("confirm", SERVER)
+    for user in range(4):
+        scene.take("recover", user)
+    answers = list(scene.mail("recover", SERVER))
+    scene.take("recover", SERVER)
+    again = [replace(answer, round=1) for answer in answers]
+    for state, inbox in ((before, answers), (scene.network.states[SERVER], again)):
+        with pytest.raises(WrongPhase, match="recovers nothing") as caught:
+            basecagg_active.server_recover.take(state, inbox, randomness={})
+        assert not caught.value.blamed
+
+
 # ------------------------------------------------------------------------------------------- a server that deviates
 
 

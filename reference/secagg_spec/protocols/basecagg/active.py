@@ -285,7 +285,12 @@ def _pending(state: UserState, round: int) -> Pending:
     return state.pending
 
 
-@steps.row("recover", steps.Role.SERVER, receives=(basecagg.WeightedShare,), senders=lambda server: server.signers)
+@steps.row(
+    "recover",
+    steps.Role.SERVER,
+    receives=(basecagg.WeightedShare,),
+    senders=lambda server: server.signers or server.base.users,
+)
 def server_recover(state: ServerState, inbox: steps.Inbox) -> tuple[ServerState, steps.Outbox]:
     """Remove the masks of the confirmed buffer; only its signers may answer (BSA-46)."""
     basecagg.require_round(state.base, inbox)
