@@ -48,7 +48,9 @@ from secagg_spec.protocols.lightsecagg.round import (
     recover,
     run_round,
 )
+from secagg_spec.protocols.multi_round import round as multi_round
 from secagg_spec.protocols.steps import SERVER, Event, Network, Role, RoundResult, Step, sizes
+from secagg_spec.selection import batches
 from tests.strategies import (
     Round,
     arrays,
@@ -443,6 +445,9 @@ def test_the_last_user_step_needs_a_surviving_set() -> None:
 # ---------------------------------------------------------------------------------------------------------- the server
 
 
+SELECTED = multi_round.Parameters(batches.Parameters(5, 5, 5), TINY)
+
+
 class Seal:
     """A channel whose payloads say nothing, and that only their receivers open."""
 
@@ -485,6 +490,21 @@ def test_a_round_over_a_channel_that_the_server_cannot_open() -> None:
     result = run_round(TINY, case.updates, randomness=case.randomness, channel=channel, session=bytes(16), round=0)
     assert integers_of(result.aggregate) == plain_sum(case, range(5))
     assert sorted(channel.opened) == [(i, j) for i in range(5) for j in range(5) if i != j]
+
+
+class Empty(Seal):
+    """A channel whose truth value is false."""
+
+    def __len__(self) -> int:
+        return 0
+
+
+@pytest.mark.requirement("LSA-05")
+def test_a_channel_of_no_length_is_a_channel() -> None:
+    channel = Empty()
+    assert stage(fixed_round(TINY), RELAY, channel=channel).states[0].channel is channel
+    joined = multi_round.user_start(SELECTED, SESSION, 0, 0, range(5), vector([1, 2, 3]), channel)
+    assert vars(joined.base)["channel"] is channel
 
 
 @pytest.mark.requirement("LSA-06", "LSA-07")

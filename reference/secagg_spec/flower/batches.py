@@ -65,7 +65,7 @@ class Batches:
         strategies.STRATEGIES[strategy].check(parameters)
         self.parameters, self.strategy = parameters, strategy
         self.path = None if path is None else validate.path_of("seats", path)
-        self.source = source or SystemSource()
+        self.source = SystemSource() if source is None else source
         self.seats: tuple[int, ...] = ()
         if self.path is not None and self.path.exists():
             self.seats = self._read(self.path)

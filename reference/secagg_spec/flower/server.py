@@ -198,7 +198,9 @@ def run(
 
     try:
         shapes = weights.shapes_of(arrays)
-        opened = _open(settings, nodes, shapes, round, exchange, report, source or SystemSource(), batches)
+        opened = _open(
+            settings, nodes, shapes, round, exchange, report, SystemSource() if source is None else source, batches
+        )
         return _Server(*opened, exchange, report, announce, batches).run()
     except (errors.ProtocolError, errors.ParameterError) as error:
         if failed:

@@ -484,7 +484,7 @@ def open_round(
 ) -> steps.Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
     updates = parameters.field.check("updates", updates, (parameters.N, parameters.d))
-    link = channel or PlainChannel()
+    link = PlainChannel() if channel is None else channel
     states: dict[int, object] = {steps.SERVER: server_start(parameters, session, round)}
     for user in range(parameters.N):
         states[user] = user_start(parameters, session, round, user, updates[user], link)

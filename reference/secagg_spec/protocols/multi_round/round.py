@@ -467,7 +467,8 @@ def _secagg_server(round: Round) -> BaseServer:
 def _lightsecagg_user(round: Round, user: int, update: UintArray, channel: Channel | None) -> BaseUser:
     parameters = round.parameters.round
     assert isinstance(parameters, lightsecagg.Parameters)
-    return lightsecagg.user_start(parameters, round.id, round.number, user, update, channel or PlainChannel())
+    link = PlainChannel() if channel is None else channel
+    return lightsecagg.user_start(parameters, round.id, round.number, user, update, link)
 
 
 def _lightsecagg_server(round: Round) -> BaseServer:
