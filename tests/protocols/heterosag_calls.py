@@ -10,7 +10,15 @@ import numpy as np
 
 from secagg_spec.arithmetic import averages, factorisations, levels, packing, participation_classes, segments
 from secagg_spec.arithmetic.levels import Range
-from secagg_spec.errors import LengthMismatch, NonCanonical, OutOfRange, ParameterError, TooFewSurvivors
+from secagg_spec.errors import (
+    DuplicateUser,
+    LengthMismatch,
+    NonCanonical,
+    OutOfRange,
+    ParameterError,
+    TooFewSurvivors,
+    UnknownUser,
+)
 from secagg_spec.protocols.codec import encode
 from secagg_spec.protocols.heterosag import averages as heterosag_averages
 from secagg_spec.protocols.heterosag import plan as heterosag_plan
@@ -36,9 +44,6 @@ CORES = {
     "algorithm_1",
     "algorithm_2",
     "pack_segments",
-    "check_cells",
-    "check_past",
-    "cell_sums",
     "read_segments",
 }
 """Functions behind a boundary, and functions whose only arguments are objects of the library."""
@@ -61,6 +66,8 @@ PACKED = heterosag.pack_segments(cells_of(TINY, 0), CASE.updates[0])
 SUMS = CASE.run(["stays"] * 12).sums
 _AGAIN = f"sums[{len(SUMS)}] = 'the cell of segment 0 again': must be one sum for each cell"
 START_NAMES = ("number", "round")
+NO_SURVIVORS = "sums[0].survivors = []: must be some of the users [0, 1, 2, 3, 4, 5, 6, 7]"
+TWICE = "sums[0].survivors = 0: must be a user that is named once"
 
 
 def started(**changed: Any) -> Any:
@@ -148,6 +155,21 @@ CALLS: dict[str, Parts] = {
         {"user": 0, "x": 2 * REALS, "rounding": DRAWS},
         {"parameters": TINY, "clip": True},
         (),
+        (),
+    ),
+    "check_cells": (heterosag.check_cells, {"survivors": tuple(range(12))}, {"parameters": TINY}, (), ()),
+    "check_past": (
+        heterosag.check_past,
+        {"survivors": tuple(range(12)), "past": (frozenset(range(12)),)},
+        {"parameters": TINY},
+        (),
+        (),
+    ),
+    "cell_sums": (
+        heterosag.cell_sums,
+        {"survivors": tuple(range(12)), "totals": [one.total for one in SUMS]},
+        {"parameters": TINY},
+        ("the sum of segment",),
         (),
     ),
     "combine": (
@@ -299,6 +321,30 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         LengthMismatch,
         "sums[0].total.shape = (9,): must be (2)",
     ),
+    (
+        "combine",
+        {"parameters": replace(TINY, d=5)},
+        ParameterError,
+        "sums[2].cell = 'that of segment 1': must be a cell of the parameters",
+    ),
+    (
+        "combine",
+        {"sums": [replace(one, survivors=(0, 11)) for one in SUMS]},
+        ParameterError,
+        "sums[0].survivors = [0, 11]: must be some of the users [0, 1, 2, 3, 4, 5, 6, 7]",
+    ),
+    ("combine", {"sums": [replace(one, survivors=()) for one in SUMS]}, ParameterError, NO_SURVIVORS),
+    ("combine", {"sums": [replace(one, survivors=(0, 0)) for one in SUMS]}, DuplicateUser, TWICE),
+    ("check_cells", {"survivors": (0, 12)}, UnknownUser, "survivors = 12: must be a user in [0, 12)"),
+    ("check_past", {"past": ((0, 0),)}, DuplicateUser, "past[0] = 0: must be a user that is named once"),
+    ("cell_sums", {"survivors": "abc"}, ParameterError, "survivors = 'str': must be a sequence of users"),
+    (
+        "cell_sums",
+        {"totals": [one.total.astype(np.int64) for one in SUMS]},
+        ParameterError,
+        "the sum of segment 0 = 'ndarray of dtype int64': must be a numpy array of dtype uint64",
+    ),
+    ("quantize_update", {"clip": "no"}, ParameterError, "clip = 'str': must be of the class bool"),
     ("combine", {"method": "mode"}, ParameterError, "method = 'mode': must be 'mean' or 'median' or 'trimmed'"),
     (
         "user_start of HeteroSAg",

@@ -53,10 +53,12 @@ def quantize_update(
         A number is outside the range (HSA-07), or a draw is outside ``[0, 1)`` (HSA-09).
     LengthMismatch
         There are not d numbers and d draws.
+    ParameterError
+        The user is not on the roster, or `clip` is no truth value.
 
     Source: HeteroSAg eq. (3) with algorithm 1.
     """
-    x = parameters.range.clip(x) if clip else x
+    x = parameters.range.clip(x) if validate.instance("clip", clip, bool) else x
     x, rounding = (validate.reals(name, value, (parameters.d,)) for name, value in (("x", x), ("rounding", rounding)))
     own = cells_of(parameters, user)
     cut = ((cell, x[cell.start : cell.stop], rounding[cell.start : cell.stop]) for cell in own)
@@ -83,25 +85,31 @@ def combine(parameters: Parameters, sums: Sequence[CellSum], method: str = "mean
     LengthMismatch
         The total of a cell does not have the length of its segment.
     ParameterError
-        The sums are no sequence of `CellSum`, have a cell twice or none of a segment, the method is unknown,
-        ``2 * trim`` is not below the number of cells of a segment (HSA-26), or `trim` is not 0 for a method that does
-        not trim (ADP-39).
+        The sums are no sequence of `CellSum`, have a cell twice, a cell of other parameters or none of a segment, or
+        survivors that are not users of the cell, each once; the method is unknown, ``2 * trim`` is not below the number
+        of cells of a segment (HSA-26), or `trim` is not 0 for a method that does not trim (ADP-39).
 
     Source: HeteroSAg, sections 4.1 and 4.2; HSA-23 to HSA-26.
     """
-    _check_sums(validate.sequence("sums", sums, "CellSum"))
+    _check_sums(parameters, validate.sequence("sums", sums, "CellSum"))
     return np.concatenate([_combined(parameters, row, method, trim) for row in _rows(parameters, sums)])
 
 
-def _check_sums(sums: Sequence[CellSum]) -> None:
-    """Refuse what is no sum of a cell, a cell that comes twice, and a total of another length than its segment."""
+def _check_sums(parameters: Parameters, sums: Sequence[CellSum]) -> None:
+    """Refuse what is no sum of a cell of the parameters over some of its users, and a cell that comes twice."""
+    cells = {(cell.segment, cell.subgroups): cell for cell in parameters.parts}
     seen = set[tuple[int, tuple[int, ...]]]()
     for at, found in enumerate(sums):
         cell = validate.instance(f"sums[{at}]", found, CellSum).cell
         validate.elements(f"sums[{at}].total", found.total, cell.ring.modulus, (cell.stop - cell.start,))
+        if cells.get((cell.segment, cell.subgroups)) != cell:
+            raise ParameterError(f"sums[{at}].cell", f"that of segment {cell.segment}", "a cell of the parameters")
         if (cell.segment, cell.subgroups) in seen:
             raise ParameterError(f"sums[{at}]", f"the cell of segment {cell.segment} again", "one sum for each cell")
         seen.add((cell.segment, cell.subgroups))
+        survivors = validate.users(f"sums[{at}].survivors", found.survivors, parameters.N)
+        if not survivors or not cell.members.issuperset(survivors):
+            raise ParameterError(f"sums[{at}].survivors", list(survivors), f"some of the users {sorted(cell.members)}")
 
 
 def _rows(parameters: Parameters, sums: Sequence[CellSum]) -> list[list[CellSum]]:

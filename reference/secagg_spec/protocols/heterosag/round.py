@@ -162,8 +162,12 @@ def user_start(
 def _answered(parameters: Parameters, past: Sequence[Collection[int]]) -> tuple[frozenset[int], ...]:
     """Return the survivors of earlier requests as sets of users."""
     sets = enumerate(validate.sequence("past", past, "sets of users"))
-    lists = ((at, list(members) if isinstance(members, Set) else members) for at, members in sets)
-    return tuple(frozenset(validate.users(f"past[{at}]", members, parameters.N)) for at, members in lists)
+    return tuple(_set_of(parameters, f"past[{at}]", members) for at, members in sets)
+
+
+def _set_of(parameters: Parameters, name: str, users: Collection[int]) -> frozenset[int]:
+    """Return users of the roster, given as a set or a sequence, as a set."""
+    return frozenset(validate.users(name, list(users) if isinstance(users, Set) else users, parameters.N))
 
 
 def _below(update: UintArray, cell: Cell) -> None:
@@ -277,10 +281,12 @@ def check_cells(parameters: Parameters, survivors: Collection[int]) -> None:
     ------
     TooFewSurvivors
         There is such a cell.
+    ParameterError
+        The survivors are not distinct users of the roster.
     """
-    least = parameters.T + 2
+    least, present = parameters.T + 2, _set_of(parameters, "survivors", survivors)
     for cell in parameters.parts:
-        left = len(cell.members & set(survivors))
+        left = len(cell.members & present)
         if 0 < left < least:
             what = f"{left} of the users of subgroups {list(cell.subgroups)} survive in segment {cell.segment}"
             raise errors.TooFewSurvivors(f"{what}; none or at least T + 2 = {least} are needed")
@@ -293,8 +299,11 @@ def check_past(parameters: Parameters, survivors: Collection[int], past: Sequenc
     ------
     TooFewSurvivors
         In some cell, a nonempty class of users that are in the same sets has fewer than T + 2 members.
+    ParameterError
+        The survivors, or those of an earlier round, are not distinct users of the roster.
     """
     least = parameters.T + 2
+    past, survivors = _answered(parameters, past), _set_of(parameters, "survivors", survivors)
     for cell in parameters.parts:
         users = small_class([cell.members & members for members in (*past, frozenset(survivors))], least)
         if users is not None:
@@ -309,20 +318,24 @@ def cell_sums(parameters: Parameters, survivors: Collection[int], totals: Sequen
     ------
     LengthMismatch
         There is not one sum for each cell, or one has another length than its segment.
+    ParameterError
+        The survivors are not distinct users of the roster, or a sum is no uint64 array.
     Malformed
         A sum is not possible for the number of survivors in the cell; all of these survivors are blamed (HSA-20).
     """
-    if len(totals) != len(parameters.parts):
+    present = _set_of(parameters, "survivors", survivors)
+    if len(validate.sequence("totals", totals, "arrays")) != len(parameters.parts):
         raise errors.LengthMismatch("totals", len(totals), f"{len(parameters.parts)}, one sum for each cell")
     for cell, total in zip(parameters.parts, totals, strict=True):
-        validate.array_shape(f"the sum of segment {cell.segment}", total, (cell.length,))
-    found = (_cell_sum(cell, survivors, total) for cell, total in zip(parameters.parts, totals, strict=True))
+        name = f"the sum of segment {cell.segment}"
+        validate.array_shape(name, validate.array(name, total, np.uint64), (cell.length,))
+    found = (_cell_sum(cell, present, total) for cell, total in zip(parameters.parts, totals, strict=True))
     return tuple(each for each in found if each.survivors)
 
 
-def _cell_sum(cell: Cell, survivors: Collection[int], total: UintArray) -> CellSum:
+def _cell_sum(cell: Cell, survivors: frozenset[int], total: UintArray) -> CellSum:
     """Return the sum of a cell if it is possible for the number of its survivors (HSA-20)."""
-    present = tuple(sorted(cell.members & set(survivors)))
+    present = tuple(sorted(cell.members & survivors))
     most = len(present) * (cell.levels - 1)
     if present and int(total.max()) > most:
         what = f"segment {cell.segment}: {len(present)} users cannot have the sum {int(total.max())}, only up to {most}"
