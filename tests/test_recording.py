@@ -264,10 +264,28 @@ def test_a_seed_determines_a_recording() -> None:
     assert record("secagg", "before", 7).data() != record("secagg", "before", 8).data()
 
 
-@pytest.mark.parametrize("asked", [("secagg", "other"), ("none", "nobody"), ("secagg", "nobody", -1)])
+@pytest.mark.parametrize(
+    "asked", [("secagg", "other"), ("none", "nobody"), ("secagg", "nobody", -1), ([], "nobody"), ("secagg", ["nobody"])]
+)
 def test_what_cannot_be_recorded_is_refused(asked: tuple[Any, ...]) -> None:
     with pytest.raises(ParameterError):
         record(*asked)
+
+
+@pytest.mark.parametrize(
+    ("terms", "result", "holds"),
+    [
+        ((Term("a", (3,), 2**70),), (divmod(3 * 2**70, 7)[1],), True),
+        ((Term("a", (2**63 - 1,)), Term("b", (1,))), (divmod(2**63, 7)[1],), True),
+        ((Term("a", (2**63 - 1,)), Term("b", (1,))), (divmod(-(2**63), 7)[1],), False),
+        ((Term("a", (1,)), Term("b", (1, 2))), (2, 3), False),
+        ((), (0, 0), True),
+    ],
+)
+def test_an_addition_holds_for_vectors_of_one_length_and_numbers_of_any_size(
+    terms: tuple[Term, ...], result: tuple[int, ...], holds: bool
+) -> None:
+    assert Addition(7, terms, Term("sum", result)).holds is holds
 
 
 # ----------------------------------------------------------------------------------------------- words and pictures

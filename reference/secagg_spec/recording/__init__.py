@@ -62,8 +62,8 @@ def record(protocol: str, run: str, seed: int = SEED) -> Recording:
     ParameterError
         The protocol does not exist or has no such run, or the seed is invalid.
     """
-    runs = PROTOCOLS.get(protocol)
-    if runs is None or run not in runs:
+    runs = PROTOCOLS.get(protocol) if isinstance(protocol, str) else None
+    if runs is None or not isinstance(run, str) or run not in runs:
         known = [f"{name} {one}" for name, each in PROTOCOLS.items() for one in each]
         raise ParameterError("run", f"{protocol} {run}", f"one of {', '.join(known)}")
     return runs[run](seed_bytes(seed))

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.steps import SERVER, Event, Network, Role, Step, role_of, sizes
@@ -42,9 +40,12 @@ class Addition:
 
     @property
     def holds(self) -> bool:
-        """Whether the terms add up to the result."""
-        total = np.sum([term.factor * np.array(term.vector, dtype=np.int64) for term in self.terms], axis=0)
-        return tuple(divmod(total, self.modulus)[1].tolist()) == self.result.vector
+        """Whether the terms, all as long as the result, add up to it."""
+        if any(len(term.vector) != len(self.result.vector) for term in self.terms):
+            return False
+        rows = [[term.factor * number for number in term.vector] for term in self.terms]
+        total = (sum(row[at] for row in rows) for at in range(len(self.result.vector)))
+        return tuple(divmod(number, self.modulus)[1] for number in total) == self.result.vector
 
 
 @dataclass(frozen=True)
