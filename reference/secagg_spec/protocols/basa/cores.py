@@ -66,8 +66,6 @@ class Parameters(validate.Plain):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("R", "N", "T", "d", "K", "S", "c_l", "c_g", "tau_max"):
-            validate.integer(name, getattr(self, name), 0, 2**53)
         if not isinstance(self.timeouts, str) or self.timeouts not in TIMEOUTS:
             raise ParameterError("timeouts", self.timeouts, '"settle" or "void"')
         validate.integer("R", self.R, 2, MAX_MODULUS)
@@ -79,6 +77,7 @@ class Parameters(validate.Plain):
 
     def _check_positions(self) -> None:
         validate.integer("K", self.K, self.T + 2, validate.MAX_COUNT)
+        validate.integer("S", self.S, 0, MAX_POSITIONS)
         if self.timeouts == VOID and self.S:
             raise ParameterError("S", self.S, '0 with the timeouts "void"')
         most = min(self.N, MAX_POSITIONS)

@@ -71,8 +71,6 @@ class Parameters(validate.Plain):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("q", "N", "D", "U", "T", "d", "K", "c_l", "c_g", "tau_max"):
-            validate.integer(name, getattr(self, name), 0, 2**53)
         if not modular.is_prime(validate.integer("q", self.q, 2, modular.MAX_MODULUS)):
             raise errors.ParameterError("q", self.q, "a prime")
         validate.integer("d", self.d, 1, validate.MAX_COUNT)
