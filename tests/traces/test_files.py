@@ -17,6 +17,7 @@ from secagg_spec.traces.files import Closed, Head, Recorder, Sent
 from tests.traces.recorded import PARAMETERS, Line, Recorded, entries, recorded, run
 
 HEAD = run("secagg").lines[0]
+NUMBERS = {**HEAD["numbers"], "R": int(HEAD["numbers"]["R"])}
 
 
 def refused(path: Path) -> str:
@@ -194,6 +195,10 @@ def test_a_recorder_takes_integers_of_numpy_and_refuses_what_no_reader_takes(tmp
                 call("share_keys", wrong, b"")  # type: ignore[arg-type]
         with pytest.raises(ParameterError, match="missing = "):
             recorder.closed("share_keys", [wrong])  # type: ignore[list-item]
+    for text in ("a", None, 1.5, bytearray(b"a")):
+        for call in (recorder.came, recorder.went):
+            with pytest.raises(ParameterError, match=r"^message = .*must be bytes$"):
+                call("share_keys", 1, text)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="phase = "):
         recorder.came(None, 1, b"")  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="phase = "):
@@ -202,6 +207,29 @@ def test_a_recorder_takes_integers_of_numpy_and_refuses_what_no_reader_takes(tmp
     other.close()
     assert (tmp_path / "trace").read_bytes() == (tmp_path / "other").read_bytes()
     assert len(list(files.read(tmp_path / "trace", rounds.PROTOCOLS))) == 4
+
+
+@pytest.mark.requirement("TRC-01", "ERR-02")
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"protocol": "other"}, r"^protocol = 'other': must be one of "),
+        ({"protocol": ["secagg"]}, r"^protocol = \['secagg'\]: must be one of "),
+        ({"numbers": {}}, r"^R = 'nothing': must be a member of what the server of secagg starts with$"),
+        ({"numbers": {**NUMBERS, "N": "5"}}, r"^N = '5': must be a JSON integer$"),
+        ({"numbers": {**NUMBERS, "R": 1.5}}, r"^R = 1.5: must be an integer$"),
+        ({"numbers": None}, r"^numbers = 'NoneType': must be a mapping$"),
+        ({"setup": {"order": "abc"}}, r"^order = 'abc': must be a list, each entry of it a JSON integer$"),
+        ({"session": b""}, r"^len\(session\) = 0: must be 16 bytes$"),
+        ({"round": -1}, r"^round = -1: must be an integer in \[0, 4294967295\]$"),
+        ({"round": True}, r"^round = True: must be an integer"),
+    ],
+)
+def test_a_head_that_no_reader_takes_is_refused(changed: dict[str, Any], text: str) -> None:
+    good = {"protocol": "secagg", "numbers": NUMBERS, "setup": HEAD["setup"], "session": bytes(16), "round": 0}
+    assert Head.of(**good).round == 0
+    with pytest.raises(ParameterError, match=text):
+        Head.of(**{**good, **changed})
 
 
 @pytest.mark.requirement("TRC-04")

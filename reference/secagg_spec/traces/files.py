@@ -16,7 +16,8 @@ from typing import Any, BinaryIO, NamedTuple
 from secagg_spec import system
 from secagg_spec.arithmetic import validate
 from secagg_spec.conformance.adapter.wire import DEEPEST
-from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES, Reject, check_form, form
+from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES, Reject, check_form, form, said
+from secagg_spec.crypto.keys import SESSION_BYTES
 from secagg_spec.documents import Limit, loads, too_deep
 from secagg_spec.errors import ParameterError, UsageError
 
@@ -61,13 +62,37 @@ class Head:
     def of(
         cls, protocol: str, numbers: Mapping[str, Any], setup: Mapping[str, Any], session: bytes, round: int
     ) -> Head:
-        """Return a head from parameters and a setup in which numbers are integers and keys are bytes."""
+        """Return a head from parameters and a setup in which numbers are integers and keys are bytes.
+
+        Raises
+        ------
+        ParameterError
+            The protocol has no server, a member is missing or does not have its form, or the round is not in
+            ``[0, 2**32)``.
+        LengthMismatch
+            The session id is not 16 bytes long.
+        """
+        validate.one_of("protocol", protocol, [name for name in NUMBERS if f"{name}.server" in PARTIES])
         names = NUMBERS[protocol], PARTIES[f"{protocol}.server"][0]
         parts = (
-            {name: _plain(given[name], form(f"{protocol}.server", name)) for name in chosen}
-            for given, chosen in zip((numbers, setup), names, strict=True)
+            {name: _member(protocol, name, validate.mapping(part, given)) for name in chosen}
+            for part, given, chosen in zip(("numbers", "setup"), (numbers, setup), names, strict=True)
         )
-        return cls(protocol, next(parts), next(parts), session, round)
+        session = validate.octets("session", session, SESSION_BYTES)
+        return cls(protocol, next(parts), next(parts), session, validate.integer("round", round, 0, validate.MAX_COUNT))
+
+
+def _member(protocol: str, name: str, given: Mapping[str, Any]) -> Any:
+    """Return a member as the adapter protocol has it, if it is there and has its form."""
+    if name not in given:
+        raise ParameterError(name, "nothing", f"a member of what the server of {protocol} starts with")
+    kind = form(f"{protocol}.server", name)
+    value = _plain(given[name], kind)
+    try:
+        check_form(name, value, kind)
+    except Reject:
+        raise ParameterError(name, given[name], "an integer" if kind == "decimal" else said(kind)) from None
+    return value
 
 
 def _plain(value: Any, form: str) -> Any:
@@ -231,7 +256,8 @@ class Recorder:
         The file cannot be written, or is no regular one.
     ParameterError
         The path is none; or the file is there, and does not begin as a trace: it is left as it is. Of the methods: a
-        phase is no text, or users are no numbers in [0, 2^32 - 2], each once; nothing is written.
+        phase is no text, a message is no bytes, or users are no numbers in [0, 2^32 - 2], each once; nothing is
+        written.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -264,8 +290,8 @@ class Recorder:
         self._file.close()
 
     def _sent(self, phase: str, end: str, user: int, message: bytes) -> None:
-        number = validate.integer("user", user, 0, validate.MAX_COUNT - 1)
-        self._write({"phase": validate.instance("phase", phase, str), end: number, "message": message.hex()})
+        number, data = validate.integer("user", user, 0, validate.MAX_COUNT - 1), validate.octets("message", message)
+        self._write({"phase": validate.instance("phase", phase, str), end: number, "message": data.hex()})
 
     def _write(self, entry: Mapping[str, Any]) -> None:
         self._file.write(json.dumps(entry, separators=(",", ":")).encode("ascii") + b"\n")
