@@ -243,6 +243,32 @@ def test_a_ring_shows_no_secret_and_comes_back() -> None:
             RING.restored(EPOCH, bad, True)
 
 
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize(
+    ("slot", "text"),
+    [
+        (("other", 0), "purpose = 'other': must be one of "),
+        ((PAIR, 4), r"position = 4: must be an integer in \[0, 3\]"),
+        ((PAIR, "0"), "position = '0'"),
+        ((PAIR,), "slot = .*: must be a purpose and a position"),
+        (5, "slot = 'int': must be a sequence of a purpose and a position"),
+    ],
+)
+def test_a_slot_that_the_epoch_does_not_have_has_no_attribute_and_no_key(slot: Any, text: str) -> None:
+    for call in (lambda: attribute(EPOCH, slot), lambda: RING.secrets(EPOCH, (slot,), ((21, 22),))):
+        with pytest.raises(ParameterError, match=f"^{text}"):
+            call()
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("is_open", ["yes", None, 1, 0, []])
+def test_whether_an_epoch_is_open_is_a_truth_value(is_open: Any) -> None:
+    keys = PositionKeys().renew(EPOCH, (bytes(32 * EPOCH.positions), bytes(32 * EPOCH.positions * EPOCH.own)))
+    for ring in (RING, keys):
+        with pytest.raises(ParameterError, match=r"^is_open = .*must be of the class bool$"):
+            ring.restored(EPOCH, ring.stored(), is_open)
+
+
 # --------------------------------------------------------------------------------------------------- whole epochs
 
 

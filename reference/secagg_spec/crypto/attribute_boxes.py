@@ -27,9 +27,9 @@ _BOX_BYTES = _TREE_BYTES + 2 * POINT_1_BYTES + POINT_2_BYTES + 4 + KEY_BYTES + _
 
 
 def attribute(epoch: Epoch, slot: tuple[str, int]) -> bytes:
-    """Return the attribute that opens the boxes of a slot, 32 bytes."""
+    """Return the attribute that opens the boxes of a slot, 32 bytes; raises `ParameterError` as `Epoch.check_slot`."""
     bound = (LABEL, VERSION, PROTOCOL, epoch.parameters, epoch.session, epoch.number)
-    return sha256(fields(*bound, *slot))
+    return sha256(fields(*bound, *epoch.check_slot(slot)))
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,10 @@ class AttributeKeyRing(validate.Plain):
         ------
         Malformed
             The bytes do not encode a public key and its master key.
+        ParameterError
+            `is_open` is no truth value.
         """
+        validate.instance("is_open", is_open, bool)
         size = len(self.public.to_bytes())
         stored = validate.octets("ring", data)
         ring = AttributeKeyRing(PublicKey.from_bytes(stored[:size]), MasterKey.from_bytes(stored[size:]))

@@ -55,6 +55,20 @@ class Epoch(validate.Plain):
         """Return the purpose and position of every key, in the order in which they are published."""
         return tuple((purpose, position) for purpose in self.purposes for position in range(self.positions))
 
+    def check_slot(self, slot: tuple[str, int]) -> tuple[str, int]:
+        """Return the purpose and position of a key if the epoch has it.
+
+        Raises
+        ------
+        ParameterError
+            It is no pair, the epoch has no keys for the purpose, or the position is not in the epoch.
+        """
+        if len(validate.sequence("slot", slot, "a purpose and a position")) != 2:
+            raise ParameterError("slot", slot, "a purpose and a position")
+        purpose, position = slot
+        position = validate.integer("position", position, 0, self.positions - 1)
+        return validate.one_of("purpose", purpose, self.purposes), position
+
 
 @dataclass(frozen=True)
 class Address(validate.Plain):
@@ -293,8 +307,10 @@ class PositionKeys(validate.Plain):
         ------
         LengthMismatch
             The keys are not 32 bytes per slot.
+        ParameterError
+            `is_open` is no truth value.
         """
-        size = KEY_BYTES * epoch.slot_count * is_open
+        size = KEY_BYTES * epoch.slot_count * validate.instance("is_open", is_open, bool)
         if len(validate.octets("ring", data)) != size:
             raise LengthMismatch("len(ring)", len(data), f"{size}: 32 bytes for each key of an open epoch")
         return PositionKeys(data)
@@ -311,9 +327,8 @@ class PositionKeys(validate.Plain):
 
 def _of_slot(keys: bytes, epoch: Epoch, slot: tuple[str, int]) -> bytes:
     """Return the key of a slot, 32 bytes, given the keys of all slots."""
-    purpose, position = slot
-    position = validate.integer("position", position, 0, epoch.positions - 1)
-    at = KEY_BYTES * (PURPOSES.index(validate.one_of("purpose", purpose, epoch.purposes)) * epoch.positions + position)
+    purpose, position = epoch.check_slot(slot)
+    at = KEY_BYTES * (PURPOSES.index(purpose) * epoch.positions + position)
     return keys[at : at + KEY_BYTES]
 
 
