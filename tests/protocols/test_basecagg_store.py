@@ -61,6 +61,23 @@ def _copy_entry(data: dict[str, Any]) -> None:
     data["entries"][2] = data["entries"][1]
 
 
+def _filling(data: dict[str, Any]) -> None:
+    """Make it the state in which the users have new stamps, and no update of theirs has come."""
+    records = {str(user): {"stamp": 1, "relayed": True, "taken": False} for user in range(3)}
+    data.update(buffer={}, entries=[], records=records)
+    restore(data)
+
+
+def _forget(data: dict[str, Any]) -> None:
+    _filling(data)
+    del data["records"]["0"]
+
+
+def _never_taken(data: dict[str, Any]) -> None:
+    _filling(data)
+    data["records"]["1"]["stamp"] = 0
+
+
 def _grow_old(data: dict[str, Any]) -> None:
     data.update(entries=[], round=7, recovered=None)
 
@@ -84,6 +101,9 @@ def _grow_old(data: dict[str, Any]) -> None:
         (lambda data: data["records"].update({"3": {"stamp": 1, "relayed": True, "taken": True}}), "records"),
         (lambda data: data["recovered"].update(round=5), "recovered"),
         (_grow_old, "buffer"),
+        (_forget, "recovered"),
+        (_never_taken, "recovered"),
+        (lambda data: data["recovered"]["entries"][2].update(user=3), "recovered"),
         (lambda data: data["recovered"].update(round=6), "recovered"),
         (lambda data: data["buffer"].update({"03": data["buffer"]["0"]}), "user"),
         (lambda data: data["buffer"].update({" 3 ": data["buffer"]["0"]}), "user"),

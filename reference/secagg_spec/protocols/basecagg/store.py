@@ -121,7 +121,7 @@ def _accepted(name: str, parameters: Parameters, round: int, entries: Sequence[E
 
 
 def _check_records(state: ServerState) -> None:
-    """Refuse updates accepted before their shares were relayed, old updates that wait, and new ones that do not."""
+    """Refuse updates accepted before their shares were relayed, old ones that wait, new ones that do not, lost ones."""
     for user, record in state.records.items():
         if record.taken and not record.relayed:
             raise ParameterError("records", user, "a user whose shares were relayed before its update was taken")
@@ -130,8 +130,14 @@ def _check_records(state: ServerState) -> None:
     old = [user for user in state.buffer if state.round - state.records[user].stamp > state.parameters.tau_max]
     if old:
         raise ParameterError("buffer", old, f"updates at most tau_max = {state.parameters.tau_max} rounds old")
-    if state.recovered is not None and state.recovered.round != state.round - 1:
+    if state.recovered is None:
+        return
+    if state.recovered.round != state.round - 1:
         raise ParameterError("recovered", state.recovered.round, f"the round before {state.round}")
+    for entry in state.recovered.entries:
+        known = state.records.get(entry.user)
+        if known is None or (known.stamp, known.taken) < (entry.stamp, True):
+            raise ParameterError("recovered", entry.user, "users whose records have the stamp, taken, or a newer one")
 
 
 def _by_user(parameters: Parameters, values: Mapping[str, Any], read: Callable[[Any], _Value]) -> dict[int, _Value]:
