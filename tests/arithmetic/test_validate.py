@@ -201,6 +201,13 @@ def test_what_are_no_users_is_refused(value: Any) -> None:
 
 
 @pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("value", [0.0, True, "0", None])
+def test_a_user_that_is_no_integer_is_refused_as_such(value: Any) -> None:
+    with pytest.raises(ParameterError, match=rf"^user = '{type(value).__name__}': must be an integer"):
+        validate.users("user", (value,), 5)
+
+
+@pytest.mark.requirement("ERR-02")
 @pytest.mark.parametrize("value", [None, 5, "ab", b"ab", np.array(3)])
 def test_what_is_no_collection_is_refused(value: Any) -> None:
     with pytest.raises(ParameterError, match=r"^users = .*must be a list, set or other collection of numbers$"):

@@ -413,7 +413,7 @@ def user_numbers(name: str, value: object) -> tuple[int, ...]:
         The value is not a list, tuple or other sequence, or an entry is not an integer, or has more than 2^13 bits.
     """
     numbers = tuple(
-        user if type(user) is int else secret_integer(name, user, "a sequence of integers")
+        user if type(user) is int else secret_integer(name, user, "an integer, each one if several are given")
         for user in sequence(name, value, "users")
     )
     longest = max(numbers, key=abs, default=0)
