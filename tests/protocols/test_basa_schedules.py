@@ -231,6 +231,18 @@ def test_a_run_names_a_draw_that_is_none_before_a_step_is_taken(rounding: Any) -
     run.upload(0, update, 0, 0.5)
 
 
+@pytest.mark.parametrize("rounding", ["0", None, 0, [0.5]])
+def test_a_draw_of_another_class_is_refused_as_such(rounding: Any) -> None:
+    with pytest.raises(ParameterError, match=rf"^rounding = '{type(rounding).__name__}': must be a float, a multiple"):
+        run_of(TINY).upload(0, vector([0, 0]), 0, rounding)
+
+
+@pytest.mark.parametrize("keyed", ["no", None, 1])
+def test_whether_a_user_fetched_its_key_is_a_truth_value(keyed: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^keyed = .*must be of the class bool$"):
+        run_of(TINY).expire(0, 0, keyed=keyed)
+
+
 def test_a_run_does_not_go_on_with_a_server_that_takes_an_upload_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
     run, take = run_of(TINY), Network.take
 

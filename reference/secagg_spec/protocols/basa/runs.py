@@ -19,7 +19,7 @@ from secagg_spec.crypto.entropy import Source, check_source, draw_scalars
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.crypto.signatures import verification_key
-from secagg_spec.errors import LengthMismatch, ProtocolError
+from secagg_spec.errors import LengthMismatch, ParameterError, ProtocolError
 from secagg_spec.protocols import steps
 from secagg_spec.protocols.basa.authority import authority_start
 from secagg_spec.protocols.basa.cores import Parameters
@@ -170,7 +170,7 @@ class Run:
 
         `rounding` is a multiple of 2**-53 in ``[0, 1)``; any other is refused with `OutOfRange` before a step is taken.
         """
-        check_rounding("rounding", np.array([rounding]), 1)
+        _check_draw(rounding)
         self._offer(user, update, stamp)
         self._key(user)
         self._step("upload", user, rounding=rounding)
@@ -178,7 +178,11 @@ class Run:
         self._settle()
 
     def expire(self, user: int, stamp: int, *, keyed: bool) -> None:
-        """Let a user get an offer for the position, fetch the key if `keyed`, and do nothing; the offer expires."""
+        """Let a user get an offer for the position, fetch the key if `keyed`, and do nothing; the offer expires.
+
+        Raises `ParameterError` if `keyed` is no truth value.
+        """
+        validate.instance("keyed", keyed, bool)
         self._offer(user, self.parameters.ring.zeros(self.parameters.d), stamp)
         if keyed:
             self._key(user)
@@ -191,7 +195,7 @@ class Run:
 
         `rounding` is as in `upload`.
         """
-        check_rounding("rounding", np.array([rounding]), 1)
+        _check_draw(rounding)
         self._offer(user, update, stamp)
         self._key(user)
         self._step("upload", user, rounding=rounding)
@@ -252,6 +256,13 @@ class Run:
     def _step(self, phase: str, party: int, **given: Any) -> None:
         step = self._rows[phase, steps.role_of(party)]
         self.network.take(step, party, {**draw_hidden(self.parameters, step, self.source), **given})
+
+
+def _check_draw(rounding: float) -> None:
+    """Refuse what is no draw of a weight."""
+    if not isinstance(rounding, float):
+        raise ParameterError("rounding", validate.class_of(rounding), "a float, a multiple of 2**-53 in [0, 1)")
+    check_rounding("rounding", np.array([rounding]), 1)
 
 
 guard(__name__)
