@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from math import gcd, prod
+from typing import Any
 
 import pytest
 from flint import fmpz_mat
@@ -89,3 +90,27 @@ def test_a_row_of_another_width_is_refused(row: list[int]) -> None:
     for take in (module.add, module.reduce, module.__contains__):
         with pytest.raises(LengthMismatch, match=rf"^len\(row\) = {len(row)}: must be the width, 2$"):
             take(row)
+
+
+@pytest.mark.parametrize("entry", [float("nan"), 0.5, 1.0, True, None, "1"])
+def test_entries_that_are_no_integers_are_refused(entry: Any) -> None:
+    module = RowModule(12, 2)
+    for take in (module.add, module.reduce, module.__contains__, lambda row: RowModule(12, 2, [row])):
+        with pytest.raises(ParameterError, match=rf"^row\[1\] = '{type(entry).__name__}': must be an integer$"):
+            take([1, entry])
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "ab", b"ab", iter([1, 2])])
+def test_what_is_no_row_is_refused(wrong: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^row = '.*': must be a sequence of integers$"):
+        RowModule(12, 2).add(wrong)
+
+
+def test_rows_and_columns_of_another_kind_are_refused() -> None:
+    rows: Any = 3
+    with pytest.raises(ParameterError, match=r"^rows = 'int': must be rows of integers$"):
+        RowModule(12, 2, rows)
+    columns: Any
+    for columns in (-1, 3, 0.5, True, None):
+        with pytest.raises(ParameterError, match=rf"^columns = {columns}: must be an integer in \[0, 2\]$"):
+            RowModule(12, 2).vanishing(columns)

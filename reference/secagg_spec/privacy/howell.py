@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
-from secagg_spec.errors import LengthMismatch
+from secagg_spec.errors import LengthMismatch, ParameterError
 
 Row: TypeAlias = tuple[int, ...]
 
@@ -37,15 +37,17 @@ class RowModule:
     Raises
     ------
     ParameterError
-        R is below 2, or the width is negative.
+        R is below 2, the width is negative, or a row is no sequence of integers; all methods that take a row refuse it.
     LengthMismatch
-        A row has another length; all methods that take a row refuse it.
+        A row has another length; they refuse that, too.
     """
 
     def __init__(self, modulus: int, width: int, rows: Iterable[Sequence[int]] = ()) -> None:
         self.modulus = validate.integer("modulus", modulus, 2)
         self.width = validate.integer("width", width, 0)
         self._pivots: dict[int, Row] = {}
+        if not isinstance(rows, Iterable):
+            raise ParameterError("rows", validate.class_of(rows), "rows of integers")
         for row in rows:
             self.add(row)
 
@@ -81,14 +83,23 @@ class RowModule:
         return not any(self.reduce(row))
 
     def vanishing(self, columns: int) -> tuple[Row, ...]:
-        """Return generators of the members whose first `columns` entries are 0, without these columns."""
+        """Return generators of the members whose first `columns` entries are 0, without these columns.
+
+        Raises `ParameterError` for a number of columns that is not in [0, width].
+        """
+        columns = validate.integer("columns", columns, 0, self.width)
         return tuple(row[columns:] for row in self.rows if not any(row[:columns]))
 
     def _taken(self, row: Sequence[int]) -> Row:
         """Return a row of the caller modulo R."""
-        if len(row) != self.width:
-            raise LengthMismatch("len(row)", len(row), f"the width, {self.width}")
-        return self._combine(1, row, 0, row)
+        entries = validate.sequence("row", row, "integers")
+        if len(entries) != self.width:
+            raise LengthMismatch("len(row)", len(entries), f"the width, {self.width}")
+        whole = [
+            entry if type(entry) is int else validate.secret_integer(f"row[{at}]", entry, "an integer")
+            for at, entry in enumerate(entries)
+        ]
+        return self._combine(1, whole, 0, whole)
 
     def _insert(self, row: Row, waiting: list[Row]) -> None:
         """Insert one row into the form; add rows that follow from changed pivots to `waiting`."""
