@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.errors import LengthMismatch, ParameterError, TooFewSurvivors
 from secagg_spec.privacy import participation
-from secagg_spec.privacy.participation import account, expand, written
+from secagg_spec.privacy.participation import account, decimal, expand, written
 from secagg_spec.protocols.heterosag.plan import PRESETS
 from secagg_spec.protocols.heterosag.round import check_cells, check_past
 from secagg_spec.selection.participation import Log, Roster, Sums, of_sets
@@ -141,6 +141,28 @@ def test_long_numbers_are_written_as_they_are(number: int, below: int) -> None:
     assert Fraction(-value if top[0] == "-" else value, int(bottom or 1)) == Fraction(number, below)
 
 
+@pytest.mark.parametrize(
+    "number", [10**5000 - 1, 1 - 10**5000, 0, -1, np.int64(-7)], ids=["long", "below", "0", "-1", "np"]
+)
+def test_digits_are_those_of_the_number(number: int) -> None:
+    digits, value = decimal(number).removeprefix("-"), 0
+    for start in range(0, len(digits), 4000):
+        piece = digits[start : start + 4000]
+        value = value * 10 ** len(piece) + int(piece)
+    assert value == abs(int(number))
+    assert decimal(number).startswith("-") == (number < 0)
+
+
+def test_what_is_no_number_is_not_written() -> None:
+    wrong: Any
+    for wrong in ("1", 1.0, True, None, Fraction(1, 2)):
+        with pytest.raises(ParameterError, match=r"^number = '.*': must be an integer$"):
+            decimal(wrong)
+    for wrong in ("1", 0.5, 1, True, None):
+        with pytest.raises(ParameterError, match=r"^number = '.*': must be of the class Fraction$"):
+            written(wrong)
+
+
 @example([[0, 1, 2], [1, 2, 3]])
 @given(ROUNDS)
 def test_the_weak_privacy_of_many_users_is_between_plain_bounds(rounds: list[list[int]]) -> None:
@@ -159,6 +181,25 @@ def test_a_user_of_several_segments_is_told_where_it_comes_out_first() -> None:
     for segments, where in (((late, early), 1), ((early, late), 0)):
         found = account(Log(Roster(2), 4, 2, segments, True)).found
         assert [(one.user, one.at, one.segment) for one in found.values()] == [(0, 0, where), (1, 1, 0)]
+
+
+@pytest.mark.requirement("MRA-11")
+def test_combinations_are_for_collections_of_recoverable_users() -> None:
+    found = account(of_sets(Roster(3), [[0, 1], [1]]))
+    first = found.audits[0]
+    asked: Any = np.int64(1)
+    assert first.combination(asked) == first.combinations([1])[1] == first.combinations({1})[1]
+    call: Any
+    for call in (first.combinations, found.combined):
+        for user in (True, 1.0, "1", None, -1):
+            with pytest.raises(ParameterError, match=r"^user = .*: must be an integer >= 0$"):
+                call([user])
+        for users in (1, None, "01", iter([1])):
+            with pytest.raises(ParameterError, match=r"^users = .*: must be a list, set or other collection of users$"):
+                call(users)
+    for asked in (True, 1.0, [1]):
+        with pytest.raises(ParameterError, match=r"^user = .*: must be an integer >= 0$"):
+            first.combination(asked)
 
 
 @pytest.mark.requirement("MRA-11", "ERR-02")

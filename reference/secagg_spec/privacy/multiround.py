@@ -82,11 +82,18 @@ class Audit:
         return self.combinations([user])[user]
 
     def combinations(self, users: Collection[int]) -> dict[int, Combination]:
-        """Return the `combination` of each of some users; faster than one call per user."""
-        for user in users:
+        """Return the `combination` of each of some users; faster than one call per user.
+
+        Raises
+        ------
+        ParameterError
+            The users are no collection, or one of them is not recoverable.
+        """
+        asked = [validate.integer("user", user, 0) for user in validate.collection("users", users, "users")]
+        for user in asked:
             if user not in self.recoveries:
                 raise ParameterError("user", user, "a recoverable one")
-        return _combinations(self.log, [self.recoveries[user] for user in users])
+        return _combinations(self.log, [self.recoveries[user] for user in asked])
 
     def not_before(self, user: int) -> tuple[int, ...]:
         """Return models, one number for each user, whose sums are the same as those of models that are all 0.

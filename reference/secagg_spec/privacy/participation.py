@@ -80,7 +80,13 @@ class Combined:
 
 
 def decimal(number: int) -> str:
-    """Return the decimal digits of a number of any length; Python writes at most 4300 digits at once."""
+    """Return the decimal digits of a number of any length, with its sign; Python writes at most 4300 digits at once.
+
+    Raises `ParameterError` for what is no integer.
+    """
+    number = validate.secret_integer("number", number, "an integer")
+    if number < 0:
+        return "-" + decimal(-number)
     if number.bit_length() < 10_000:
         return str(number)
     half = number.bit_length() * 301 // 2000
@@ -89,10 +95,13 @@ def decimal(number: int) -> str:
 
 
 def written(number: Fraction) -> str:
-    """Return an exact fraction of any length as text, such as ``-3/2``."""
-    sign = "-" if number < 0 else ""
+    """Return an exact fraction of any length as text, such as ``-3/2``.
+
+    Raises `ParameterError` for what is no fraction.
+    """
+    number = validate.instance("number", number, Fraction)
     below = "" if number.denominator == 1 else f"/{decimal(number.denominator)}"
-    return sign + decimal(abs(number.numerator)) + below
+    return decimal(number.numerator) + below
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +125,14 @@ class Account:
         return {found.user: found for found in sorted(first.values(), key=lambda found: (found.at, found.user))}
 
     def combined(self, users: Collection[int]) -> list[Combined]:
-        """Return the combination of each of some recoverable users (MRA-11)."""
+        """Return the combination of each of some recoverable users (MRA-11).
+
+        Raises
+        ------
+        ParameterError
+            The users are no collection, or one of them is not recoverable.
+        """
+        users = [validate.integer("user", user, 0) for user in validate.collection("users", users, "users")]
         asked: dict[int, list[int]] = {}
         for user in users:
             if user not in self.found:
