@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -41,6 +42,15 @@ def test_what_is_no_number_is_refused(text: str) -> None:
     for read in (number, whole, real):
         with pytest.raises(ParameterError, match=r"^x = '.*': must be (a number|of at most 30 characters)"):
             read("x", text)
+
+
+@pytest.mark.parametrize("wrong", [3, 0.5, b"3", ["3"], None])
+def test_what_is_no_text_is_refused(wrong: Any) -> None:
+    for read in (number, whole, probability, real):
+        with pytest.raises(ParameterError, match=r"^x = '.*': must be of the class str$"):
+            read("x", wrong)
+    with pytest.raises(ParameterError, match=r"^text = '.*': must be of the class str$"):
+        integer(wrong)
 
 
 @pytest.mark.parametrize("text", ["three", "seventeen", "2^hello", "elements"])

@@ -6,6 +6,7 @@ import re
 from contextlib import suppress
 from fractions import Fraction
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import ParameterError
 
@@ -18,8 +19,10 @@ def number(name: str, text: str) -> Fraction:
     Raises
     ------
     ParameterError
-        The text is no such number, has more than 30 characters, or an exponent of more than 3 digits, 4 behind 2^.
+        The text is no such number, has more than 30 characters, or an exponent of more than 3 digits, 4 behind 2^; or
+        it is no text.
     """
+    text = validate.instance(name, text, str)
     base, power, exponent = text.partition("^")
     if len(text) > 30 or re.search(r"[eE][+-]?[0-9]{4}|\^-?[0-9]{5}", text):
         allowed = "of at most 30 characters, with at most 3 digits in an exponent, or 4 behind 2^"
@@ -37,7 +40,11 @@ def number(name: str, text: str) -> Fraction:
 
 
 def integer(text: str) -> int | None:
-    """Parse an integer in digits from 0 to 9, with or without a sign; None if it is none, or of over 4300 digits."""
+    """Parse an integer in digits from 0 to 9, with or without a sign; None if it is none, or of over 4300 digits.
+
+    Raises `ParameterError` for what is no text.
+    """
+    validate.instance("text", text, str)
     return int(text) if re.fullmatch("[+-]?[0-9]{1,4300}", text) else None
 
 
@@ -61,8 +68,9 @@ def probability(name: str, text: str) -> Fraction:
     Raises
     ------
     ParameterError
-        It is no number in [0, 1], has more than 20 characters, or an exponent.
+        It is no number in [0, 1], has more than 20 characters, or an exponent; or it is no text.
     """
+    validate.instance(name, text, str)
     if len(text) <= _SHORT and not set("eE^") & set(text):
         with suppress(ParameterError):
             value = number(name, text)
