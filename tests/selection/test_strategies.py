@@ -20,7 +20,7 @@ from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.crypto.entropy import SeededSource, draw_below
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.selection.batches import Parameters
-from secagg_spec.selection.strategies import STRATEGIES, Counts, choose, draw, ranges
+from secagg_spec.selection.strategies import STRATEGIES, Counts, Pool, choose, draw, ranges
 from tests.quick import part, some
 from tests.strategies import fewer
 
@@ -445,6 +445,29 @@ def test_what_does_not_fit_is_refused(change: dict[str, Any], error: type[Except
 
 
 @pytest.mark.requirement("MRA-09")
+@pytest.mark.requirement("MRA-08")
+def test_a_pool_takes_the_draws_of_its_ranges_alone() -> None:
+    items = np.arange(4)
+    for pool in (Pool(items[:1], items, 2), Pool(items[:0], items, 2, items[1:3])):
+        bounds = pool.ranges
+        assert len(pool.choose([0, 0])) == len(pool.taken) + 2
+        draws: Any
+        for draws in ([], [0], [0, 0, 0]):
+            with pytest.raises(LengthMismatch, match=rf"^len\(draws\) = {len(draws)}: must be 2$"):
+                pool.choose(draws)
+        for draws in ([0, bounds[1]], [0, -1], [0, True], [0, 0.0], [0, None]):
+            with pytest.raises(OutOfRange, match=rf"^draws\[1\] = .*: must be an integer in \[0, {bounds[1]}\)$"):
+                pool.choose(draws)
+        for draws in (None, 2, "00", iter([0, 0])):
+            with pytest.raises(ParameterError, match=r"^draws = .*: must be a sequence of integers$"):
+                pool.choose(draws)
+            with pytest.raises(ParameterError, match=r"^draws = .*: must be a sequence of integers$"):
+                draw(items, draws)
+    wrong: Any = [0, 1]
+    with pytest.raises(ParameterError, match=r"^items = 'list': must be a numpy array$"):
+        draw(wrong, [0])
+
+
 def test_the_largest_frequency_is_taken() -> None:
     assert Scene(Parameters(2, 1, 1), "fair", (2**32 - 1, 2**32 - 2), (True, True)).choose((0,)) == (1,)
 

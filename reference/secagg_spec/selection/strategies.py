@@ -51,7 +51,18 @@ class Pool(validate.Plain):
         return (len(self.least), *range(len(self.drawn) - 1, len(self.drawn) - self.draws, -1))
 
     def choose(self, draws: Sequence[int]) -> _Items:
-        """Return the chosen batches."""
+        """Return the chosen batches.
+
+        Raises
+        ------
+        LengthMismatch
+            There is not one draw for each entry of `ranges` (MRA-08).
+        OutOfRange
+            A draw is outside its range (MRA-08).
+        ParameterError
+            The draws are no sequence.
+        """
+        _check_draws(self.ranges, draws)
         if self.least is None:
             return np.concatenate([self.taken, draw(self.drawn, draws)])
         first = draw(self.least, draws[:1])
@@ -64,10 +75,12 @@ def draw(items: _Items, draws: Sequence[int]) -> _Items:
     Raises
     ------
     ParameterError
-        There are more draws than items, or one reaches beyond the last item.
+        There are more draws than items, one reaches beyond the last item, or the items are no array or the draws no
+        sequence.
     """
-    moved = validate.array("items", items, None).copy()
-    for place, given in enumerate(draws):
+    validate.array_shape("items", validate.array("items", items, None), (None,))
+    moved = items.copy()
+    for place, given in enumerate(validate.sequence("draws", draws, "integers")):
         step = validate.integer(f"draws[{place}]", given, 0, len(items) - place - 1)
         moved[[place, place + step]] = moved[[place + step, place]]
     return moved[: len(draws)]
