@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import combinations, product
 from typing import Any
 
@@ -165,6 +166,13 @@ def test_numbers_at_the_edge_of_their_range_are_taken() -> None:
         lies.least_sum(8, 1, 0)
     with pytest.raises(ParameterError, match=f"T = {2**16 + 1}"):
         lies.requests_needed(3, 2**16 + 1)
+
+
+@pytest.mark.parametrize("withheld", ["no", 1, 0.0, None])
+def test_what_is_no_truth_value_is_refused(withheld: Any) -> None:
+    for call in (partial(lies.least_sum, 5, 3, 1), partial(lies.isolating, 5, 3, 1, 1)):
+        with pytest.raises(ParameterError, match=r"^withheld = '.*': must be of the class bool$"):
+            call(withheld=withheld)
 
 
 def test_sizes_and_requests_outside_their_range_are_refused() -> None:

@@ -767,6 +767,10 @@ def test_real_inputs_that_do_not_fit_are_refused() -> None:
     for x, rounding in ((zeros[:3], zeros), (zeros, zeros[:3]), (zeros[None], zeros)):
         with pytest.raises(LengthMismatch):
             quantize_update(TINY, 0, x, rounding=rounding)
+    clip: Any
+    for clip in ("no", 1, 0.0, None):
+        with pytest.raises(ParameterError, match=r"^clip = '.*': must be of the class bool$"):
+            quantize_update(TINY, 0, np.full(4, 7.0), rounding=zeros, clip=clip)
 
 
 @pytest.mark.requirement("HSA-26", "ERR-02")
