@@ -262,6 +262,14 @@ def test_no_time_is_infinite() -> None:
             buffered(Buffered(1, 1, 1), 1, Work(1e308, 0), costs, 0)
 
 
+@pytest.mark.parametrize("number", [1, -1, 2.0, True, "2", None])
+def test_a_step_is_not_before_the_models_of_its_updates(number: Any) -> None:
+    step = ServerStep(1.0, (Update(0, 2, 0.0, 0.5, 1.0), Update(1, 0, 0.0, 0.5, 1.0)))
+    assert step.staleness(3) == (1, 3)
+    with pytest.raises(ParameterError, match=r"^number = .*: must be an integer >= 2$"):
+        step.staleness(number)
+
+
 def test_plans_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ParameterError, match="users"):
         Buffered(4, 4, 2)

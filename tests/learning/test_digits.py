@@ -5,12 +5,13 @@ from __future__ import annotations
 import gzip
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from secagg_spec.errors import OutOfRange, ParameterError
-from secagg_spec.learning import digits
+from secagg_spec.learning import digits, files
 
 IMAGES = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3) * 15
 
@@ -95,6 +96,36 @@ def test_no_more_is_unpacked_than_the_header_says(lengths: tuple[int, ...]) -> N
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("axes", [0, 256, -1, True, 3.0, "3", None])
+def test_axes_that_no_file_has_are_refused(axes: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^axes = .*: must be an integer in \[1, 255\]$"):
+        digits.bytes_of_idx(idx(IMAGES), axes, "some")
+    with pytest.raises(ParameterError, match=r"^packed = 'str': must be bytes$"):
+        digits.bytes_of_idx("some", 3, "some")  # type: ignore[arg-type]
+
+
+def test_folders_are_paths_or_text(tmp_path: Path) -> None:
+    where: Any = folder(tmp_path, idx(IMAGES), idx(np.array([7, 2], np.uint8)))
+    text: Any = str(where)
+    assert digits.holds_mnist(text)
+    assert np.array_equal(digits.mnist(text).raw, IMAGES)
+    for where in (3, None, "", b"\0"):
+        for call in (digits.holds_mnist, digits.mnist, lambda one: files.read(one, files.WRITERS)):
+            with pytest.raises(ParameterError, match=r"^folder = .*: must be a path of the file system"):
+                call(where)
+
+
+def test_images_are_chosen_by_their_numbers() -> None:
+    data, image = digits.Digits("some", IMAGES, 255.0, np.array([7, 2])), np.linspace(0, 1, 9).reshape(3, 3)
+    wrong: Any
+    for wrong in (np.array([-1]), np.array([2]), np.array([0.0]), np.array([True, False]), [0], None):
+        with pytest.raises(ParameterError, match=r"^chosen"):
+            data.images(wrong)
+    for wrong in (image.tolist(), image[:2], image.ravel(), image.astype(np.float32), image + np.inf, None):
+        with pytest.raises(ParameterError, match=r"^image"):
+            data.squares(wrong)
 
 
 def test_squares_are_those_of_the_differences() -> None:

@@ -148,6 +148,39 @@ def test_a_user_without_a_share_is_named() -> None:
         partitions.split(dataset([0] * 20), "dirichlet", 10, np.random.default_rng(0), 0.01)
 
 
+@pytest.mark.requirement("EXP-02")
+def test_labels_and_parts_that_are_none_are_not_counted() -> None:
+    labels, part = np.array([0, 1, 1, 3]), np.array([0, 2])
+    assert partitions.label_counts(labels, (), CLASSES).shape == (0, CLASSES)
+    wrong: Any
+    none: Any = None
+    for label in (-1, CLASSES, 2**63 - 1):
+        with pytest.raises(OutOfRange, match=rf"^labels\[2\] = {label}: must be in \[0, 4\)$"):
+            partitions.label_counts(np.array([0, 1, label, 3]), [part], CLASSES)
+    for wrong in ([0, 1], labels.astype(np.float64), labels.astype(np.int32), labels[None]):
+        with pytest.raises(ParameterError, match=r"^labels(\.shape)? = "):
+            partitions.label_counts(wrong, [part], CLASSES)
+    for wrong in (0, True, None, 4.0):
+        with pytest.raises(ParameterError, match=rf"^classes = {wrong}: must be an integer >= 1$"):
+            partitions.label_counts(labels, [part], wrong)
+    one, calls = (
+        dataset([0, 1, 1, 3]),
+        (partitions.left_out, lambda data, parts: partitions.label_counts(labels, parts, 4)),
+    )
+    for call in calls:
+        for wrong in (np.array([0, -1]), np.array([0, 4])):
+            with pytest.raises(
+                OutOfRange, match=r"^parts\[1\]\[1\] = .*: must be in \[0, 4\), the number of a sample$"
+            ):
+                call(one, [part, wrong])
+        for wrong in ([0], np.array([0.0]), np.array([True]), part[None]):
+            with pytest.raises(ParameterError, match=r"^parts\[0\]"):
+                call(one, [wrong])
+        with pytest.raises(ParameterError, match=r"^parts = 'NoneType': must be a sequence of arrays"):
+            call(one, none)
+    assert partitions.left_out(one, [part, part]) == 2
+
+
 def test_counts_are_those_of_each_user_and_label() -> None:
     labels = np.array([0, 3, 3, 1], np.int64)
     assert partitions.label_counts(labels, (np.array([1, 2]), np.array([0])), 4).tolist() == [

@@ -8,11 +8,13 @@ import math
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec import system
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import OutOfRange, ParameterError
@@ -40,11 +42,18 @@ class Digits:
         return int(self.raw.shape[1])
 
     def images(self, chosen: NDArray[np.intp]) -> RealArray:
-        """Return the chosen images, with values in [0, 1]."""
-        return self.raw[chosen].astype(np.float64) / self.largest
+        """Return the chosen images, with values in [0, 1].
+
+        Raises `ParameterError` for what is no vector of numbers of images.
+        """
+        return self.raw[numbers_of_samples("chosen", chosen, len(self.raw))].astype(np.float64) / self.largest
 
     def squares(self, image: RealArray) -> RealArray:
-        """Return the sum of squared differences between an image and each image of the data, up to rounding."""
+        """Return the sum of squared differences between an image and each image of the data, up to rounding.
+
+        Raises `ParameterError` for an image that is no float64 array of the size of the others, or is not finite.
+        """
+        validate.reals("image", image, self.raw.shape[1:])
         flat = self.raw.reshape(len(self.raw), -1)
         lengths, products = np.empty(len(flat)), np.empty(len(flat))
         for start in range(0, len(flat), _CHUNK):
@@ -71,16 +80,42 @@ def check_labels(name: str, labels: NDArray[np.int64], classes: int) -> None:
 
     Raises
     ------
+    ParameterError
+        The labels are no int64 array with one axis, or the number of classes is no integer above 0.
     OutOfRange
         A label is outside [0, classes); the error names the first.
     """
+    validate.array_shape(name, validate.signed(name, labels), (None,))
+    validate.integer("classes", classes, 1)
     outside = np.flatnonzero((labels < 0) | (labels >= classes))
     if outside.size:
         raise OutOfRange(f"{name}[{outside[0]}]", int(labels[outside[0]]), f"in [0, {classes})")
 
 
+def numbers_of_samples(name: str, part: NDArray[Any], count: int) -> NDArray[np.int64]:
+    """Return the numbers of samples in a vector, of any type of integers.
+
+    Raises
+    ------
+    ParameterError
+        It is no array of integers.
+    LengthMismatch
+        It is no vector.
+    OutOfRange
+        A number is outside [0, count); the error names the first.
+    """
+    if validate.array(name, part, None).dtype.kind not in "iu":
+        raise ParameterError(f"{name}.dtype", str(part.dtype), "a type of integers, the numbers of samples")
+    validate.array_shape(name, part, (None,))
+    if part.size and not 0 <= part.min() <= part.max() < count:
+        at = int(np.argmax((part < 0) | (part >= count)))
+        raise OutOfRange(f"{name}[{at}]", int(part[at]), f"in [0, {count}), the number of a sample")
+    return part.astype(np.int64, copy=False)
+
+
 def holds_mnist(folder: Path) -> bool:
-    """Return whether a folder has the training images of MNIST."""
+    """Return whether a folder has the training images of MNIST; raises `ParameterError` for what is no path."""
+    folder = validate.path_of("folder", folder)
     return all((folder / name).is_file() for name in (_IMAGES, _LABELS))
 
 
@@ -90,10 +125,11 @@ def mnist(folder: Path) -> Digits:
     Raises
     ------
     ParameterError
-        The files are missing, or are not MNIST files.
+        The files are missing, or are not MNIST files; or the folder is no path.
     OutOfRange
         A label is no digit.
     """
+    folder = validate.path_of("folder", folder)
     images, labels = (_read(folder / name, axes) for name, axes in ((_IMAGES, 3), (_LABELS, 1)))
     if not images.size or len(images) != len(labels) or images.shape[1] != images.shape[2]:
         raise ParameterError("data", str(folder), "a folder with square images, one at least, and as many labels")
@@ -127,8 +163,9 @@ def bytes_of_idx(packed: bytes, axes: int, path: Path | str) -> NDArray[np.uint8
     Raises
     ------
     ParameterError
-        The data is not such a file.
+        The data is not such a file, or no bytes, or the number of axes is out of its range.
     """
+    axes, packed = validate.integer("axes", axes, 1, 255), validate.octets("packed", packed)
     what = f"an IDX file of bytes with {axes} axes, and {_MOST} bytes of data at most"
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:

@@ -58,9 +58,11 @@ def read(folder: Path, name: str) -> bytes:
     Raises
     ------
     ParameterError
-        The file cannot be read, its hash is not the one in the table, or the table has no such name.
+        The file cannot be read, its hash is not the one in the table, the table has no such name, or the folder is no
+        path.
     """
     validate.one_of("name", name, [*SHA256])
+    folder = validate.path_of("folder", folder)
     try:
         data = system.regular(folder / name).read_bytes()
     except OSError as error:

@@ -21,6 +21,7 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import OutOfRange, ParameterError
 from secagg_spec.learning.datasets import Dataset, IntArray
+from secagg_spec.learning.digits import check_labels, numbers_of_samples
 
 Parts: TypeAlias = tuple[IntArray, ...]
 PARTITIONS = ("iid", "by-class", "dirichlet", "writers")
@@ -64,13 +65,34 @@ def split(
 
 
 def left_out(dataset: Dataset, parts: Sequence[IntArray]) -> int:
-    """Return how many training samples no user holds: with ``writers``, the samples of surplus writers (EXP-03)."""
-    return len(dataset.train) - sum(len(part) for part in parts)
+    """Return how many training samples no user holds: with ``writers``, the samples of surplus writers (EXP-03).
+
+    Raises `ParameterError` for parts that are no vectors of numbers of training samples.
+    """
+    held = np.zeros(len(dataset.train), dtype=bool)
+    for part in _numbers(parts, len(held)):
+        held[part] = True
+    return int(np.count_nonzero(~held))
 
 
 def label_counts(labels: IntArray, parts: Sequence[IntArray], classes: int) -> IntArray:
-    """Return the number of samples per user and label, (N, classes)."""
-    return np.array([np.bincount(labels[part], minlength=classes) for part in parts], dtype=np.int64)
+    """Return the number of samples per user and label, (N, classes).
+
+    Raises
+    ------
+    ParameterError
+        The labels are no int64 vector, the parts are no vectors of numbers of samples, or there are no classes.
+    OutOfRange
+        A label is outside [0, classes).
+    """
+    check_labels("labels", labels, classes)
+    counts = [np.bincount(labels[part], minlength=classes) for part in _numbers(parts, len(labels))]
+    return np.array(counts, dtype=np.int64).reshape(len(counts), classes)
+
+
+def _numbers(parts: Sequence[IntArray], count: int) -> list[IntArray]:
+    given = validate.sequence("parts", parts, "arrays of numbers of samples")
+    return [numbers_of_samples(f"parts[{user}]", part, count) for user, part in enumerate(given)]
 
 
 def _checked(kind: str, alpha: float | None) -> float:

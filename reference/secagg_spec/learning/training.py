@@ -34,7 +34,7 @@ from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.learning.datasets import Samples
-from secagg_spec.learning.digits import check_labels
+from secagg_spec.learning.digits import check_labels, numbers_of_samples
 from secagg_spec.learning.models import Model, tensor
 
 IntArray: TypeAlias = NDArray[np.int64]
@@ -167,7 +167,7 @@ class Trainer:
         if len(rngs) != len(parts):
             raise LengthMismatch("len(rngs)", len(rngs), f"{len(parts)}, one for each user")
         rate = self.sgd.rate if rate is None else _positive("rate", rate)
-        parts = [_samples_of(f"parts[{user}]", part, len(self.samples)) for user, part in enumerate(parts)]
+        parts = [numbers_of_samples(f"parts[{user}]", part, len(self.samples)) for user, part in enumerate(parts)]
         plans = [list(batches(part, self.sgd, rng)) for part, rng in zip(parts, rngs, strict=True)]
         if not all(plans):
             raise ParameterError(f"parts[{plans.index([])}]", [], "one sample or more")
@@ -290,17 +290,6 @@ class Trainer:
             matrix.baddbmm_(slope.transpose(1, 2), below, beta=shrunk, alpha=-rate)
             bias.mul_(shrunk).sub_(slope.sum(1), alpha=rate)
             slope = further
-
-
-def _samples_of(name: str, part: IntArray, count: int) -> IntArray:
-    """Return the sample numbers of a user when they are a vector of integers in [0, count), of any type of integers."""
-    if validate.array(name, part, None).dtype.kind not in "iu":
-        raise ParameterError(f"{name}.dtype", str(part.dtype), "a type of integers, the numbers of samples")
-    validate.array_shape(name, part, (None,))
-    if part.size and not 0 <= part.min() <= part.max() < count:
-        at = int(np.argmax((part < 0) | (part >= count)))
-        raise OutOfRange(f"{name}[{at}]", int(part[at]), f"in [0, {count}), the number of a sample")
-    return part.astype(np.int64, copy=False)
 
 
 def _pairs(parameters: Tensors) -> list[tuple[torch.Tensor, torch.Tensor]]:
