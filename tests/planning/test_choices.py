@@ -467,7 +467,7 @@ def test_plans_of_a_million_users_hold_no_matrix_of_their_size() -> None:
 # ---------------------------------------------------------------------------------------------------------- wishes
 
 
-NO_RATES = (Fraction(1), Fraction(2), Fraction(1, 2**1000 + 1), 1 - Fraction(1, 2**53 + 1))
+NO_RATES = (Fraction(1), Fraction(2), Fraction(10**400, 3), Fraction(1, 2**1000 + 1), 1 - Fraction(1, 2**53 + 1))
 
 
 @pytest.mark.requirement("PLN-01")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 from math import comb
+from typing import Any
 
 import flint
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.quantizer import largest_level
+from secagg_spec.errors import ParameterError
 from secagg_spec.planning import odds
 from secagg_spec.planning.choices import PROTOCOLS, alone
 from secagg_spec.planning.plan import plan
@@ -32,6 +35,32 @@ def tail(trials: int, rate: Fraction, least: int) -> Fraction:
     """The exact probability of at least so many hits."""
     hits = range(max(least, 0), trials + 1)
     return sum((comb(trials, i) * rate**i * (1 - rate) ** (trials - i) for i in hits), Fraction(0))
+
+
+CALLS: dict[Callable[..., Any], dict[str, Any]] = {
+    odds.at_least: {"trials": 5, "rate": Fraction(1, 3), "least": 2, "allowed": Fraction(1, 2)},
+    odds.fewer_than: {"trials": 5, "rate": Fraction(1, 3), "bound": 2, "allowed": Fraction(1, 2)},
+    odds.exactly_at_least: {"trials": 5, "rate": Fraction(1, 3), "least": 2},
+    odds.some: {"trials": 5, "rate": Fraction(1, 3)},
+    odds.least_dropouts: {"users": 5, "rate": Fraction(1, 3), "allowed": Fraction(1, 2)},
+    odds.without_companions: {"rounds": 3, "rate": Fraction(1, 3), "others": 4, "least": 1, "stop": Fraction(1, 2)},
+    odds.exactly_without_companions: {"rounds": 3, "rate": Fraction(1, 3), "others": 4, "least": 1},
+    odds.logarithm: {"value": Fraction(1, 3)},
+    odds.short: {"number": Fraction(1, 3)},
+}
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: str(call.__name__))
+def test_what_is_no_number_and_no_probability_is_refused(call: Callable[..., Any]) -> None:
+    arguments = CALLS[call]
+    call(**arguments)
+    for name, right in arguments.items():
+        above = name in {"value", "number", "stop"}
+        fractions = [0.5, "1/3", True, None, 1, Fraction(-1, 3), *([] if above else [Fraction(3, 2)])]
+        wrong = fractions if isinstance(right, Fraction) else [2.0, "2", True, None, Fraction(2), 2**70, -(2**70)]
+        for value in wrong:
+            with pytest.raises(ParameterError, match=rf"^{name} = .*: must be a"):
+                call(**{**arguments, name: value})
 
 
 @pytest.mark.requirement("PLN-03")

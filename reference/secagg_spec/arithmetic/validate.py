@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -55,6 +56,19 @@ def number(value: object) -> int | float | None:
         return _int(value)
     found = float(value)
     return found if found == value or np.isnan(value) else None
+
+
+def probability(name: str, value: object) -> Fraction:
+    """Return `value` when it is a fraction in ``[0, 1]``.
+
+    Raises
+    ------
+    ParameterError
+        It is not.
+    """
+    if not isinstance(value, Fraction) or not 0 <= value <= 1:
+        raise ParameterError(name, value, "a fraction in [0, 1]")
+    return value
 
 
 def finite(value: object) -> bool:

@@ -27,7 +27,9 @@ from math import comb, exp, inf, lgamma, log, log2
 
 import flint
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
+from secagg_spec.errors import ParameterError
 
 _BITS, _MOST_BITS, _SURE = 192, 2**14, 61
 _NEGLIGIBLE, _TINY = Fraction(1, 2**64), Fraction(1, 2**1100)
@@ -47,7 +49,15 @@ def at_least(trials: int, rate: Fraction, least: int, allowed: Fraction = Fracti
     """Return the probability that at least `least` of independent trials happen, each with the probability `rate`.
 
     The result is an upper bound, above the probability by at most 2^-60 of it (PLN-03), and settled by `allowed`.
+
+    Raises
+    ------
+    ParameterError
+        The trials are no number of at least 0, `least` is no integer, or a probability is no fraction in [0, 1].
     """
+    trials, least = _counts(trials, least)
+    validate.probability("rate", rate)
+    validate.probability("allowed", allowed)
     if least <= 0 or (rate == 1 and least <= trials):
         return Fraction(1)
     if least > trials or rate == 0:
@@ -57,8 +67,18 @@ def at_least(trials: int, rate: Fraction, least: int, allowed: Fraction = Fracti
 
 
 def fewer_than(trials: int, rate: Fraction, bound: int, allowed: Fraction = Fraction(1)) -> Fraction:
-    """Return the probability that fewer than `bound` of independent trials happen; an upper bound like `at_least`."""
-    return at_least(trials, 1 - rate, trials - bound + 1, allowed)
+    """Return the probability that fewer than `bound` of independent trials happen; an upper bound like `at_least`.
+
+    Raises `ParameterError` as `at_least` does.
+    """
+    trials, bound = _counts(trials, bound, "bound")
+    return at_least(trials, 1 - validate.probability("rate", rate), trials - bound + 1, allowed)
+
+
+def _counts(trials: int, least: int, name: str = "least") -> tuple[int, int]:
+    """Return the trials, and how many of them happen, as ``int``."""
+    least = validate.integer(name, least, -2 * validate.MAX_COUNT, 2 * validate.MAX_COUNT)
+    return validate.integer("trials", trials, 0, validate.MAX_COUNT), least
 
 
 def settled(bound: Fraction, allowed: Fraction, exact: Callable[[], flint.fmpq], error: Fraction) -> Fraction:
@@ -85,8 +105,11 @@ def settled(bound: Fraction, allowed: Fraction, exact: Callable[[], flint.fmpq],
 def exactly_at_least(trials: int, rate: Fraction, least: int) -> flint.fmpq:
     """Return the probability of `at_least` itself; it is for `settled`, which lets go one that is too long.
 
-    It is a^n / b^n times a sum. Each term is the one before times a fraction, and so halves are put together.
+    It is a^n / b^n times a sum. Each term is the one before times a fraction, and so halves are put together. Raises
+    `ParameterError` as `at_least` does.
     """
+    trials, least = _counts(trials, least)
+    validate.probability("rate", rate)
     if least <= 0 or least > trials or not rate:
         return flint.fmpq(least <= 0)
     _check_length(trials * rate.denominator.bit_length())
@@ -114,19 +137,35 @@ def some(trials: int, rate: Fraction) -> Fraction:
     """Return the probability that any of independent trials happens: an upper bound, fit to be the rate of a tail.
 
     It is exact if that takes few digits. Else it is above the probability by at most 2^-1024 of it: a tail of many
-    trials multiplies that.
+    trials multiplies that. Raises `ParameterError` as `at_least` does.
     """
+    trials, _ = _counts(trials, 1)
+    validate.probability("rate", rate)
     if trials * rate.denominator.bit_length() <= _FEW:
         return 1 - (1 - rate) ** trials
     return _certified(lambda: 1 - _arb(1 - rate) ** trials, sure=2**10)
 
 
-@lru_cache(maxsize=1024)
 def least_dropouts(users: int, rate: Fraction, allowed: Fraction) -> int:
     """Return the least D such that more than D users drop out with at most the allowed probability (PLN-04).
 
     Where an exact probability is too long for `settled`, its bound decides, and D may be one too large.
+
+    Raises
+    ------
+    ParameterError
+        The users are no number of at least 0, the rate is no fraction in [0, 1], or what is allowed is none above 0.
     """
+    users = validate.integer("users", users, 0, validate.MAX_COUNT)
+    validate.probability("rate", rate)
+    if not validate.probability("allowed", allowed):
+        raise ParameterError("allowed", allowed, "a fraction above 0")
+    return _least_dropouts(users, rate, allowed)
+
+
+@lru_cache(maxsize=1024)
+def _least_dropouts(users: int, rate: Fraction, allowed: Fraction) -> int:
+    """Return the result of `least_dropouts` for checked arguments."""
 
     def rare(count: int) -> bool:
         return at_least(users, rate, count + 1, allowed) <= allowed
@@ -157,7 +196,9 @@ def _estimate(trials: int, yes: float, no: float, least: int) -> float:
 
 
 def logarithm(value: Fraction) -> float:
-    """Return the binary logarithm of a fraction above 0, however small."""
+    """Return the binary logarithm of a fraction above 0, however small; raises `ParameterError` for any other value."""
+    if not isinstance(value, Fraction) or value <= 0:
+        raise ParameterError("value", value, "a fraction above 0")
     shift = value.numerator.bit_length() - value.denominator.bit_length()
     return shift + log2(value / Fraction(2) ** shift)
 
@@ -167,14 +208,28 @@ def without_companions(rounds: int, rate: Fraction, others: int, least: int, sto
 
     The sum over r is taken from its largest weight on. It ends when it is above `stop`, and then is a lower bound; or
     when the rest is negligible, and is added (PLN-05).
+
+    Raises
+    ------
+    ParameterError
+        A number of rounds or users is none, the rate is no fraction in [0, 1], or `stop` is none of at least 0.
     """
+    rounds, others, least = _companions(rounds, others, least)
+    validate.probability("rate", rate)
+    if not isinstance(stop, Fraction) or stop < 0:
+        raise ParameterError("stop", stop, "a fraction of at least 0")
     if not rate:
         return Fraction(int(others < least))
     return short(_certified(lambda: _sum(rounds, rate, others, least, stop)))
 
 
 def exactly_without_companions(rounds: int, rate: Fraction, others: int, least: int) -> flint.fmpq:
-    """Return the probability of `without_companions` itself; it is for `settled`, like `exactly_at_least`."""
+    """Return the probability of `without_companions` itself; it is for `settled`, like `exactly_at_least`.
+
+    Raises `ParameterError` as `without_companions` does.
+    """
+    rounds, others, least = _companions(rounds, others, least)
+    validate.probability("rate", rate)
     _check_length(rounds**2 * (others + 1) * rate.denominator.bit_length())
     total = flint.fmpq(0)
     for r in range(1, rounds + 1):
@@ -182,6 +237,15 @@ def exactly_without_companions(rounds: int, rate: Fraction, others: int, least: 
         few = exactly_at_least(others, 1 - one, others - least + 1)
         total += comb(rounds, r) * _fmpq(one) * few
     return total
+
+
+def _companions(rounds: int, others: int, least: int) -> tuple[int, int, int]:
+    """Return the numbers of rounds, of other users, and of those that are to be companions, as ``int``."""
+    rounds, others = (
+        validate.integer(name, value, low, validate.MAX_COUNT)
+        for name, value, low in (("rounds", rounds, 1), ("others", others, 0))
+    )
+    return rounds, others, validate.integer("least", least, 1, validate.MAX_COUNT)
 
 
 def _sum(rounds: int, rate: Fraction, others: int, least: int, stop: Fraction) -> flint.arb:
@@ -251,7 +315,12 @@ def _upper(compute: Callable[[], flint.arb], sure: int = _SURE) -> flint.arb:
 
 
 def short(number: Fraction) -> Fraction:
-    """Return a fraction of few digits that is at least this one, and larger by at most 2^-60 of it."""
+    """Return a fraction of few digits that is at least this one, and larger by at most 2^-60 of it; 1 for any above 1.
+
+    Raises `ParameterError` for what is no fraction of at least 0.
+    """
+    if not isinstance(number, Fraction) or number < 0:
+        raise ParameterError("number", number, "a fraction of at least 0")
     if not number:
         return number
     shift = 64 - (number.numerator.bit_length() - number.denominator.bit_length())

@@ -81,10 +81,14 @@ class Wish(validate.Plain):
 
 
 def shown(number: Fraction) -> float | int | str:
-    """Return a fraction as the number that an error shows."""
+    """Return a fraction as the number that an error shows; as text where it is no float, or the nearest one is 0."""
     if number.denominator == 1:
         return number.numerator
-    return float(number) or f"{Decimal(number.numerator) / number.denominator:.3g}"
+    try:
+        nearest = float(number)
+    except OverflowError:
+        nearest = 0.0
+    return nearest or f"{Decimal(number.numerator) / number.denominator:.3g}"
 
 
 guard(__name__)

@@ -14,7 +14,6 @@ from math import comb, prod
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
-from secagg_spec.errors import ParameterError
 
 
 def survivors(users: int, count: int, p: Fraction) -> Fraction:
@@ -25,7 +24,7 @@ def survivors(users: int, count: int, p: Fraction) -> Fraction:
     ParameterError
         A number of users is no integer of at least 0, or too large, or p is no fraction in [0, 1].
     """
-    users, count, p = _users("users", users), _users("count", count), _probability("p", p)
+    users, count, p = _users("users", users), _users("count", count), validate.probability("p", p)
     if count > users:
         return Fraction(0)
     return comb(users, count) * (1 - p) ** count * p ** (users - count)
@@ -39,7 +38,7 @@ def few(users: int, below: int, p: Fraction) -> Fraction:
     ParameterError
         An argument is not as for `survivors`.
     """
-    users, below, p = _users("users", users), _users("below", below), _probability("p", p)
+    users, below, p = _users("users", users), _users("below", below), validate.probability("p", p)
     return sum((survivors(users, count, p) for count in range(1, min(below, users + 1))), Fraction(0))
 
 
@@ -51,17 +50,11 @@ def any_of(odds: Iterable[Fraction]) -> Fraction:
     ParameterError
         A probability is no fraction in [0, 1].
     """
-    return 1 - prod((1 - _probability("odds", each) for each in odds), start=Fraction(1))
+    return 1 - prod((1 - validate.probability("odds", each) for each in odds), start=Fraction(1))
 
 
 def _users(name: str, value: int) -> int:
     return validate.integer(name, value, 0, validate.MAX_COUNT)
-
-
-def _probability(name: str, value: Fraction) -> Fraction:
-    if not isinstance(value, Fraction) or not 0 <= value <= 1:
-        raise ParameterError(name, value, "a fraction in [0, 1]")
-    return value
 
 
 guard(__name__)
