@@ -30,6 +30,25 @@ from tests.strategies import vector
 NO_INTEGERS = [None, True, np.bool_(True), 1.0, np.float64(1), "1", b"1", [1], np.array(1), float("nan")]
 
 
+@pytest.mark.requirement("EXP-29")
+def test_a_name_is_one_of_the_names() -> None:
+    assert validate.one_of("name", "two", ["one", "two"]) == "two"
+    with pytest.raises(ParameterError, match=r"^name = 'TWOO': must be one of one, two; two is close$"):
+        validate.one_of("name", "TWOO", ["one", "two"])
+    wrong: Any
+    for wrong in (np.array(["one", "two"]), 10**5000, None, ["one"], b"one"):
+        with pytest.raises(ParameterError, match=r"^name = .*: must be one of one, two$"):
+            validate.one_of("name", wrong, ["one", "two"])
+
+
+def test_a_probability_is_a_fraction_from_0_to_1() -> None:
+    for value in (Fraction(0), Fraction(1, 10**400), Fraction(1)):
+        assert validate.probability("p", value) is value
+    for wrong in (Fraction(-1, 10**400), Fraction(3, 2), Fraction(10**5000, 3), 0.5, 1, True, "1/2", None):
+        with pytest.raises(ParameterError, match=r"^p = .*: must be a fraction in \[0, 1\]$"):
+            validate.probability("p", wrong)
+
+
 @pytest.mark.requirement("ERR-02")
 @given(st.integers(), st.integers(-5, 5), st.none() | st.integers(-5, 5))
 def test_an_integer_is_taken_exactly_inside_its_bounds(value: int, low: int, high: int | None) -> None:

@@ -440,6 +440,20 @@ def test_two_users_are_too_few(name: str, every: int) -> None:
         Case(case.settings, 9, case.updates[:2], [2, 2], {"users": [0, 1], "round": 0}).aggregate()
 
 
+@pytest.mark.requirement("EXP-16")
+def test_a_plain_mean_that_is_not_finite_is_refused() -> None:
+    plain = build({"aggregator": "plain"}, 6, 3, 1)
+    with pytest.raises(OutOfRange, match=r"^updates = 1e\+308: must be such that their weighted mean is finite$"):
+        plain.aggregate(np.full((2, 3), 1e308), [3, 4], users=[0, 1], round=0)
+    with pytest.raises(ParameterError, match=r"^sum\(weights\) = inf: must be positive, and a finite number$"):
+        plain.aggregate(np.ones((2, 3)), [1e308, 1e308], users=[0, 1], round=0)
+    huge = build({"aggregator": "secagg"}, 6, 3, 1)
+    with pytest.raises(
+        ParameterError, match=r"^sum\(weights\) = an integer of 1100 bits: must be positive, and a finite"
+    ):
+        huge.aggregate(np.ones((2, 3)), [2**1099, 0], users=[0, 1], round=0)
+
+
 def test_the_plain_one_takes_real_weights() -> None:
     case = simple("plain")
     weights = [0.5, 1.5, *[0.0] * 5]

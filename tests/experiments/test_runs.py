@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.staleness import Staleness
-from secagg_spec.errors import OutOfRange, ParameterError
+from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.experiments import runs
 from secagg_spec.experiments.aggregates import Disagreement
 from secagg_spec.experiments.experiment import Context, accuracy
@@ -258,6 +258,34 @@ def test_settings_out_of_range_are_refused() -> None:
     for mixing in (1.5, True):
         with pytest.raises(OutOfRange):
             runs.run_fedasync(task, rounds=1, tau_max=0, staleness=CONSTANT, mixing=mixing)
+
+
+def test_a_truth_value_a_rate_and_users_of_the_task_are_asked_for() -> None:
+    task = fake_task.task()
+    for wrong in ("no", 0, None):
+        with pytest.raises(ParameterError, match=r"^weighted = .*: must be of the class bool$"):
+            synchronous(task, weighted=wrong)
+    for run in (synchronous, buffered):
+        for rate in (math.nan, math.inf, "1", True, None):
+            with pytest.raises(OutOfRange, match=r"^server_rate = .*: must be a finite float$"):
+                run(task, server_rate=rate)
+    for users in ([0, len(task.parts)], [-1], [1.0], [True], [0, 0], None, 1, "01"):
+        with pytest.raises(ParameterError, match=r"^users = "):
+            synchronous(task, choose=lambda t, users=users: users)
+    for taus in ([0, 1], [0, -1], [0, True], [0, 0.0]):
+        with pytest.raises(ParameterError, match=r"^taus = .*: must be an integer in \[0, 0\]$"):
+            buffered(task, arrivals=lambda t, taus=taus: ([0, 1], taus))
+    with pytest.raises(LengthMismatch, match=r"^len\(taus\) = 1: must be 2, one for each user$"):
+        buffered(task, arrivals=lambda t: ([0, 1], [0]))
+    with pytest.raises(LengthMismatch, match=r"^len\(taus\) = 0: must be 1 or more$"):
+        buffered(task, arrivals=lambda t: ([], []))
+
+
+@pytest.mark.parametrize("missing", ["seed", "data", "partition", "users", "model", "epochs", "batch", "rate"])
+def test_a_cell_without_a_member_is_refused_by_its_name(missing: str) -> None:
+    cell = {**CELL, "epochs": 5, "batch": 20, "rate": 0.2}
+    with pytest.raises(ParameterError, match=rf"^cell = '{missing}': must be with this member, which is missing$"):
+        runs.task({name: value for name, value in cell.items() if name != missing}, Context())
 
 
 @pytest.mark.requirement("EXP-03")

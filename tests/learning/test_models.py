@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,6 +104,14 @@ def test_a_label_that_is_no_class_is_refused(label: int) -> None:
     model = models.build("logistic", data)
     with pytest.raises(OutOfRange, match=r"samples\.y\[1\] = "):
         model.evaluate(np.zeros(650), Samples(data.train.x, np.array([0, label, 2])))
+
+
+@pytest.mark.parametrize("device", ["x", "", None, ["cpu"]])
+def test_a_device_that_there_is_not_is_refused(device: Any) -> None:
+    some = stand_in.dataset(3)
+    model = models.build("logistic", some)
+    with pytest.raises(ParameterError, match=r"^device = .*: must be a device of PyTorch"):
+        model.evaluate(np.zeros(model.d), some.test, device)
 
 
 def test_no_samples_have_no_score() -> None:

@@ -144,9 +144,9 @@ def one_of(name: str, value: str, names: Sequence[str]) -> str:
     ParameterError
         It is not; the error lists all names and suggests the closest one (EXP-29).
     """
-    if value in names:
+    if isinstance(value, str) and value in names:
         return value
-    close = difflib.get_close_matches(str(value).lower(), names, n=1)
+    close = difflib.get_close_matches(value.lower() if isinstance(value, str) else "", names, n=1)
     raise ParameterError(name, value, "one of " + ", ".join(names) + "".join(f"; {found} is close" for found in close))
 
 

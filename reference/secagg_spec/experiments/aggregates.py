@@ -214,8 +214,9 @@ def whose(user: int, round: int) -> str:
 
 def _weights(weights: Sequence[float | int], count: int, whole: bool) -> list[float | int]:
     numbers = [_weight(weight, whole) for weight in _long("weights", weights, count)]
-    if not sum(numbers) > 0:
-        raise ParameterError("sum(weights)", sum(numbers), "positive")
+    total = sum(numbers)
+    if not validate.finite(total) or not total > 0:
+        raise ParameterError("sum(weights)", total, "positive, and a finite number")
     return numbers
 
 

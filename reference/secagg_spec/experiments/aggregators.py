@@ -9,8 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import RealArray
+from secagg_spec.errors import OutOfRange
 from secagg_spec.experiments import aggregates
 from secagg_spec.experiments.aggregates import PLAIN, Aggregate, Aggregator, Disagreement
 from secagg_spec.experiments.aggregators_cells import HeteroSAg
@@ -39,7 +42,11 @@ class Plain:
     ) -> Aggregate:
         """Return the aggregate of a round; see `aggregates.Aggregator`."""
         given = aggregates.checked(updates, weights, users, round, taus, draws, shape=self._shape, whole=False)
-        return Aggregate(aggregates.weighted_mean(given.updates, given.weights), 0.0, PLAIN)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = aggregates.weighted_mean(given.updates, given.weights)
+        if not np.isfinite(mean).all():
+            raise OutOfRange("updates", float(np.abs(given.updates).max()), "such that their weighted mean is finite")
+        return Aggregate(mean, 0.0, PLAIN)
 
 
 _KINDS: Mapping[str, Callable[[Mapping[str, Any], int, int, int], Aggregator]] = MappingProxyType(

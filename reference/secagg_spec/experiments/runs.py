@@ -32,7 +32,7 @@ import numpy as np
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.staleness import Staleness, realised_weight
 from secagg_spec.arithmetic.validate import RealArray
-from secagg_spec.errors import OutOfRange
+from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.experiments.experiment import Context, Data
 from secagg_spec.learning.streams import BATCHES, CHOICE, MODEL, PARTITION, STALENESS, WEIGHTS, stream
 from secagg_spec.protocols.fedbuff import round as fedbuff
@@ -84,7 +84,10 @@ class Task:
         ------
         Diverged
             A number is not finite.
+        ParameterError
+            The users are no sequence of different users of the task.
         """
+        users = validate.users("users", users, len(self.parts))
         rngs = [stream(self.seed, BATCHES, number, user) for user in users]
         with work.training():
             trained = self.trainer.train(starts, [self.parts[user] for user in users], rngs, rate)
@@ -108,8 +111,11 @@ def task(cell: Data, context: Context) -> Task:
     Raises
     ------
     ParameterError
-        A member is out of its range, or the data are missing.
+        A member is missing or out of its range, or the data are missing.
     """
+    for name in ("seed", "data", "partition", "users", "model", "epochs", "batch", "rate"):
+        if name not in validate.mapping("cell", cell):
+            raise ParameterError("cell", name, "with this member, which is missing")
     from secagg_spec.learning import datasets, models, partitions, training  # noqa: PLC0415
 
     dataset, seed = datasets.load(cell["data"], context.data), cell["seed"]
@@ -312,11 +318,18 @@ def run_synchronous(
         ``rounds``, ``accuracy`` and ``loss`` of the evaluated rounds; ``diverged``, the round that failed, with
         ``why``, or None; ``seconds`` of training and aggregation; ``left_out``, the samples that no user holds;
         and the entry of `begun` for the aggregator.
+
+    Raises
+    ------
+    ParameterError
+        A number is out of its range, `weighted` is no truth value, or the users of a round are none of the task.
     """
+    validate.instance("weighted", weighted, bool)
+    _check_rate(server_rate)
     work = Work()
 
     def step(number: int, model: RealArray) -> RealArray:
-        users = list(choose(number))
+        users = list(validate.collection("users", choose(number), "users"))
         if not users:
             return model
         rate = None if rate_of is None else rate_of(number)
@@ -363,8 +376,14 @@ def run_buffered(
     -------
     dict
         As for `run_synchronous`.
+
+    Raises
+    ------
+    ParameterError
+        A number is out of its range, or a round does not have a staleness for each of its users.
     """
     validate.integer("buffer", buffer, 1, len(task.parts))
+    _check_rate(server_rate)
     work, past = Work(), Past(tau_max)
 
     def drawn(number: int) -> tuple[Sequence[int], Sequence[int]]:
@@ -373,6 +392,8 @@ def run_buffered(
     def step(number: int, model: RealArray) -> RealArray:
         past.add(model)
         users, taus = (arrivals or drawn)(number)
+        if len(taus) != len(users):
+            raise LengthMismatch("len(taus)", len(taus), f"{len(users)}, one for each user")
         updates = task.updates(users, past.models(taus), number, work)
         weights, draws = _weights(task.seed, number, taus, staleness, c_g)
         mean = work.aggregate(aggregator, updates, weights, users=users, round=number, taus=taus, draws=draws)
@@ -430,7 +451,17 @@ class Past:
         self._kept.append(model)
 
     def models(self, taus: Sequence[int]) -> RealArray:
-        """Return the model of tau rounds ago for each tau: (n, d)."""
+        """Return the model of tau rounds ago for each tau: (n, d).
+
+        Raises
+        ------
+        ParameterError
+            There are no taus, or one of them is not the age of a stored model.
+        """
+        most = len(self._kept) - 1
+        taus = [validate.integer("taus", tau, 0, most) for tau in validate.sequence("taus", taus, "integers")]
+        if not taus:
+            raise LengthMismatch("len(taus)", 0, "1 or more")
         return np.stack([self._kept[-1 - tau] for tau in taus])
 
 
@@ -465,6 +496,11 @@ def _weights(
 def _choice(task: Task, number: int, count: int) -> list[int]:
     """Return different users, in the order in which their updates arrive."""
     return [int(user) for user in stream(task.seed, CHOICE, number).choice(len(task.parts), count, replace=False)]
+
+
+def _check_rate(server_rate: float) -> None:
+    if not isinstance(server_rate, float) or not math.isfinite(server_rate):
+        raise OutOfRange("server_rate", server_rate, "a finite float")
 
 
 def _moved(model: RealArray, mean: RealArray, server_rate: float) -> RealArray:

@@ -258,8 +258,15 @@ def _parts(samples: Samples, device: str) -> Iterator[tuple[torch.Tensor, torch.
 
 
 def tensor(array: NDArray[Any], device: str, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """Return a copy of an array on a device, of its own type or another; the array may be read-only or backwards."""
-    return torch.from_numpy(np.array(array, order="C")).to(device=device, dtype=dtype)
+    """Return a copy of an array on a device, of its own type or another; the array may be read-only or backwards.
+
+    Raises `ParameterError` for what is no name of a device.
+    """
+    try:
+        place = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise ParameterError("device", device, "a device of PyTorch, such as cpu or cuda") from None
+    return torch.from_numpy(np.array(array, order="C")).to(device=place, dtype=dtype)
 
 
 # ---------------------------------------------------------------------------------------------------------- the models
@@ -276,8 +283,7 @@ def build(name: str, dataset: Dataset) -> Model:
     ParameterError
         No model has this name, or the images are too small for it.
     """
-    if name not in _BUILDERS:
-        raise ParameterError("model", name, f"one of {', '.join(NAMES)}")
+    validate.one_of("model", name, NAMES)
     _set_up()
     _, channels, side, _ = dataset.train.x.shape
     layers = _BUILDERS[name]((channels, side, dataset.classes))
