@@ -152,6 +152,15 @@ def test_logs_of_another_kind_are_refused(log: object) -> None:
         audit(log)  # type: ignore[arg-type]
 
 
+def test_an_audit_keeps_the_log_that_was_audited() -> None:
+    log = np.array([[True, True, False], [False, True, True], [True, False, True]])
+    found = audit(log)
+    before = found.combination(0)
+    log[:] = False
+    assert found.combination(0) == before
+    assert not found.log.flags.writeable
+
+
 def test_only_recoverable_users_have_a_combination() -> None:
     found = audit(np.array([[True, True]]))
     with pytest.raises(ParameterError, match="must be a recoverable one"):

@@ -198,6 +198,7 @@ def test_witnesses_beyond_64_bits_stay_exact() -> None:
         (((-1, Fraction(1)),), ParameterError, "combination = -1: must be an integer >= 0"),
         (((True, Fraction(1)),), ParameterError, "combination = True: must be an integer >= 0"),
         (((0, 0.5),), ParameterError, r"combination = \(0, 0.5\): must be a round and a fraction"),
+        (((0, True),), ParameterError, r"combination = \(0, True\): must be a round and a fraction"),
         ((0,), ParameterError, "combination = 0: must be a round and a fraction"),
         (None, ParameterError, "combination = 'NoneType': must be a list or another collection"),
     ],

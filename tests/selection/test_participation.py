@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from secagg_spec import resources, schemas
 from secagg_spec.errors import DuplicateUser, LengthMismatch, ParameterError, UnknownUser
 from secagg_spec.selection import logs, participation
-from secagg_spec.selection.participation import Log, Roster, of_sets
+from secagg_spec.selection.participation import Log, Roster, Sums, of_sets
 
 SETS = st.lists(st.lists(st.integers(0, 5), unique=True, max_size=4), max_size=6)
 CELLS = st.integers(1, 3).flatmap(
@@ -522,6 +522,56 @@ def test_a_cell_without_users_beside_others_says_nothing(tmp_path: Path, cells: 
         for one in ("[[0, 1]]", cells)
     )
     assert members(more) == members(plain) == [[[["0", "1"]]], [[]]]
+
+
+PAIRS = np.array([[True, True, False], [False, True, True]])
+
+
+@pytest.mark.parametrize(
+    ("sets", "rounds", "said"),
+    [
+        (PAIRS.astype(np.int64), [0, 1], "sets = 'ndarray of dtype int64': must be a numpy array of dtype bool"),
+        (PAIRS.tolist(), [0, 1], "sets = 'list'"),
+        (PAIRS[0], [0], r"sets\.shape = \(3,\)"),
+        (PAIRS, [0], r"rounds\.shape = \(1,\): must be \(2\)"),
+        (PAIRS, [1, 0], "rounds = .*: must be ascending integers of at least 0"),
+        (PAIRS, [-1, 0], "rounds = .*: must be ascending integers of at least 0"),
+        (PAIRS, [0.0, 1.0], "rounds = 'ndarray of dtype float64'"),
+    ],
+)
+def test_sums_have_ascending_rounds_and_truth_values(sets: Any, rounds: list[int], said: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{said}"):
+        Sums(sets, np.array(rounds))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"roster": 3}, "roster = 'int'"),
+        ({"roster": Roster(2)}, r"segments\[0\]\.sets\.shape = \(2, 3\): must be \(any, 2\)"),
+        *[({"first": first}, "first = ") for first in (-1, 0.5, "0", True, 10**18 + 1)],
+        *[({"rounds": rounds}, "rounds = ") for rounds in (-1, 2.0, "2", None)],
+        ({"rounds": 1}, r"segments\[0\]\.rounds\[-1\] = 1: must be an integer in \[0, 0\]"),
+        ({"rounds": 3}, r"len\(segments\[0\]\.rounds\) = 2: must be 3, each once"),
+        ({"cells": "no"}, "cells = 'str': must be of the class bool"),
+        ({"segments": ()}, r"len\(segments\) = 0: must be 1"),
+        ({"segments": (), "cells": True}, r"len\(segments\) = 0: must be 1 or more"),
+        ({"segments": (Sums(PAIRS, np.arange(2)),) * 2}, r"len\(segments\) = 2: must be 1, of a log without cells"),
+        ({"segments": (PAIRS,)}, r"segments\[0\] = 'ndarray of dtype bool'"),
+        ({"segments": None}, "segments = 'NoneType'"),
+    ],
+)
+def test_logs_of_sums_that_do_not_fit_are_refused(changed: dict[str, Any], said: str) -> None:
+    right: dict[str, Any] = {"roster": Roster(3), "first": 4, "rounds": 2, "segments": (Sums(PAIRS, np.arange(2)),)}
+    assert Log(**right).number(1) == 5
+    with pytest.raises(ParameterError, match=f"^{said}"):
+        Log(**{**right, **changed})
+
+
+def test_what_a_log_shows_cannot_be_changed() -> None:
+    log = of_sets(Roster(3), [[0, 1], [1]])
+    for array in (log.taking_part, log.segments[0].sets, log.segments[0].rounds):
+        assert not array.flags.writeable
 
 
 def test_what_is_no_roster_is_named() -> None:

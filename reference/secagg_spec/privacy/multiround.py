@@ -120,6 +120,7 @@ def audit(log: BoolArray) -> Audit:
         Not a numpy array of truth values with two axes.
     """
     validate.truths("log", log, (None, None))
+    log = validate.frozen(log) if log.flags.writeable else log
     for prime in PRIMES:
         try:
             return _Screen(log, prime).audit()

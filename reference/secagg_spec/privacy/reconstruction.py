@@ -209,7 +209,8 @@ def _indicator(log: Log, users: Sequence[int]) -> list[int]:
 def _check_rounds(combination: Combination, count: int) -> None:
     """Refuse a value that is not a combination, or a combination with rounds that do not exist."""
     for term in validate.sequence("combination", combination, "rounds and fractions"):
-        if not isinstance(term, tuple) or len(term) != 2 or not isinstance(term[1], (Fraction, int)):
+        fits = isinstance(term, tuple) and len(term) == 2 and isinstance(term[1], (Fraction, int))
+        if not fits or isinstance(term[1], bool):
             raise ParameterError("combination", term, "a round and a fraction")
         validate.integer("combination", term[0], 0)
     last = max((round for round, _ in combination), default=-1)

@@ -28,6 +28,7 @@ from secagg_spec.errors import DuplicateUser, LengthMismatch, ParameterError, Un
 Whole = NDArray[np.int64]
 WHOLE_DIGITS = 18
 """The most digits of a number in a log."""
+_LAST = 10**WHOLE_DIGITS
 MAX_ENTRIES = 2**28
 """The largest number of truth values in the sets of a log, one for each user of each set."""
 MAX_USERS = 2**24
@@ -127,22 +128,61 @@ def whole_number(text: str) -> int | None:
 class Sums:
     """The observed sums, of all elements or of one segment: the users in each sum, and its round.
 
-    `sets` are (S, N) truth values; `rounds` are ascending round numbers, where 0 is the first round of the log.
+    `sets` are (S, N) truth values; `rounds` are ascending round numbers, where 0 is the first round of the log. Both
+    are read-only here.
+
+    Raises
+    ------
+    ParameterError
+        An array is of another type or shape, or the rounds are not ascending from 0 on or later.
     """
 
     sets: BoolArray
     rounds: Whole
 
+    def __post_init__(self) -> None:
+        validate.truths("sets", self.sets, (None, None))
+        validate.array_shape("rounds", validate.signed("rounds", self.rounds), (len(self.sets),))
+        if (np.diff(self.rounds, prepend=0) < 0).any():
+            raise ParameterError("rounds", self.rounds, "ascending integers of at least 0")
+        for name, given in (("sets", self.sets), ("rounds", self.rounds)):
+            object.__setattr__(self, name, validate.read_only(given.view()))
+
 
 @dataclass(frozen=True, eq=False)
 class Log(validate.Plain):
-    """The rounds of a session, numbered from `first`, and their sums: one per round, or one per cell of a segment."""
+    """The rounds of a session, numbered from `first`, and their sums: one per round, or one per cell of a segment.
+
+    Raises
+    ------
+    ParameterError
+        A member is of another type, or out of its range.
+    LengthMismatch
+        The sums are over another number of users than the roster has, or without cells they are not one for each round.
+    """
 
     roster: Roster
     first: int
     rounds: int
     segments: tuple[Sums, ...]
     cells: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        validate.instance("roster", self.roster, Roster)
+        validate.integer("first", self.first, 0, _LAST)
+        validate.integer("rounds", self.rounds, 0, validate.MAX_COUNT)
+        validate.instance("cells", self.cells, bool)
+        for at, sums in enumerate(validate.sequence("segments", self.segments, "sums")):
+            where = f"segments[{at}]"
+            validate.array_shape(f"{where}.sets", validate.instance(where, sums, Sums).sets, (None, self.roster.count))
+            if sums.rounds.size:
+                validate.integer(f"{where}.rounds[-1]", sums.rounds[-1], 0, self.rounds - 1)
+        if not self.segments or not (self.cells or len(self.segments) == 1):
+            allowed = "1 or more" if self.cells else "1, of a log without cells"
+            raise LengthMismatch("len(segments)", len(self.segments), allowed)
+        if not self.cells and not np.array_equal(self.segments[0].rounds, np.arange(self.rounds)):
+            raise LengthMismatch("len(segments[0].rounds)", len(self.segments[0].rounds), f"{self.rounds}, each once")
 
     def number(self, at: int) -> int:
         """Return the number in the log of the round with index `at`, counted from 0.
@@ -185,7 +225,7 @@ def of_sets(roster: Roster, rounds: Sequence[Sequence[int]], first: int = 0) -> 
     ParameterError
         An argument has the wrong type.
     """
-    validate.integer("first", first, 0, 10**18)
+    validate.integer("first", first, 0, _LAST)
     table = Table(roster)
     for at, members in enumerate(validate.sequence("rounds", rounds, "lists of users")):
         table.add(f"rounds[{at}]", at, 0, validate.users(f"rounds[{at}]", members, roster.count))
