@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -29,13 +31,34 @@ def faults(document: object, schema: Mapping[str, Any]) -> Iterator[tuple[Where,
     digest = hashlib.sha256(repr((document, schema)).encode()).digest()
     if digest in _RIGHT:
         return
-    from jsonschema import Draft202012Validator  # noqa: PLC0415 - most commands judge no file by a schema
-
     fault = None
-    for fault in broken(document, Draft202012Validator(schema)):
+    for fault in broken(document, validators()(schema)):
         yield fault
     if fault is None:
         _RIGHT.add(digest)
+
+
+@cache
+def validators() -> type[Draft202012Validator]:
+    """Return the class of validators whose patterns are those of JSON Schema: ``$`` is the end of a text.
+
+    In Python's expressions it is the place before a last line feed, too.
+    """
+    from jsonschema import Draft202012Validator, ValidationError  # noqa: PLC0415 - most commands judge no file
+    from jsonschema.validators import extend  # noqa: PLC0415
+
+    def pattern(_: Any, expression: str, text: object, schema: object) -> Iterator[ValidationError]:
+        if isinstance(text, str) and not _expression(expression).search(text):
+            yield ValidationError(f"{text!r} does not match {expression!r}")
+
+    found: type[Draft202012Validator] = extend(Draft202012Validator, {"pattern": pattern})
+    return found
+
+
+@cache
+def _expression(pattern: str) -> re.Pattern[str]:
+    """Return the expression of Python for a pattern, in which no dollar sign is escaped or stands in brackets."""
+    return re.compile(pattern.replace("$", r"\Z"))
 
 
 def broken(document: object, validator: Draft202012Validator) -> Iterator[tuple[Where, str]]:

@@ -25,16 +25,17 @@ def fault(operation: str, result: Mapping[str, Any], *, of_vector: bool = False)
 
 @cache
 def _validator(operation: str, of_vector: bool) -> Draft202012Validator:
-    from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 - most commands judge no result
+    from jsonschema import validators  # noqa: PLC0415 - most commands judge no result
 
     # 1.0 is no integer (ADP-12)
-    integers = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
+    base = schemas.validators()
+    integers = base.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
     definitions = dict(forms.FORMS)
     if of_vector:
         code, blamed = (definitions["reject"]["properties"][name] for name in ("code", "blamed"))
         demanded = {"reject": {"type": "array", "minItems": 1, "items": code}, "blamed": blamed}
         definitions["refused"] = {**definitions["refused"], "properties": demanded}
-    strict: type[Draft202012Validator] = validators.extend(Draft202012Validator, type_checker=integers)
+    strict: type[Draft202012Validator] = validators.extend(base, type_checker=integers)
     result = forms.result(operation)
     result.get("properties", {}).pop("raw", None)  # which none has that was asked without it (ADP-55)
     return strict({"$defs": definitions, **result})
