@@ -147,6 +147,43 @@ def test_the_first_models() -> None:
     assert np.abs(first[64:]).max() <= 1 / np.sqrt(17)
 
 
+def test_points_and_models_that_do_not_fit_are_refused() -> None:
+    x, y = np.column_stack([np.eye(3), np.ones(3)]), np.array([0, 1, 2])
+    points, weights = Points(x, y, np.full(3, 1 / 3)), np.full(3, 1 / 3)
+    wrong: Any
+    for wrong in (
+        (x.tolist(), y, weights),
+        (x[:0], y[:0], weights[:0]),
+        (x, y[:2], weights),
+        (x, y - 1, weights),
+        (x, y.astype(float), weights),
+        (x, y, weights * np.nan),
+        (x, y, weights[:1]),
+        (x[0], y, weights),
+    ):
+        with pytest.raises(ParameterError, match=r"^(len\(x\)|x|y|weights)(\[\d\])?(\.shape)? = "):
+            Points(*wrong)
+    for wrong in ([0], np.array([3]), np.array([-1]), np.array([], np.int64), np.array([True]), np.array([0.0])):
+        with pytest.raises(ParameterError, match=r"^(len\()?chosen"):
+            points.taken(wrong)
+    for wrong in ((), None):
+        with pytest.raises(ParameterError, match=r"^(len\()?parts"):
+            Points.joined(wrong)
+    for name in problems.PROBLEMS:
+        problem = problems.build(name, 4, 3, 0.1)
+        few, narrow = problems.build(name, 4, 2, 0.1), problems.build(name, 3, 3, 0.1)
+        for call in (problem.loss, problem.gradient, problem.moments):
+            for wrong in (np.zeros(problem.d + 1), np.zeros((1, problem.d)), [0.0] * problem.d, None):
+                with pytest.raises(ParameterError, match=r"^model(\.shape)? = "):
+                    call(wrong, points)
+        for call in (few.loss, few.gradient, few.moments):
+            with pytest.raises(OutOfRange, match=r"^points\.y = 2: must be below 2$"):
+                call(np.zeros(few.d), points)
+        for call in (narrow.loss, narrow.gradient, narrow.moments):
+            with pytest.raises(ParameterError, match=r"^points\.x\.shape = \(3, 4\): must be \(any, 3\)$"):
+                call(np.zeros(narrow.d), points)
+
+
 def test_samples_as_points() -> None:
     samples = Samples((np.arange(12) / 12).astype(np.float32).reshape(3, 1, 2, 2), np.array([2, 0, 1]))
     of = Points.of(samples, np.array([2, 0]))

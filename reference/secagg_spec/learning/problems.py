@@ -31,6 +31,7 @@ from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import LengthMismatch, OutOfRange
 from secagg_spec.learning.datasets import Samples
+from secagg_spec.learning.digits import numbers_of_samples
 
 IntArray: TypeAlias = NDArray[np.int64]
 Outer: TypeAlias = tuple[tuple[RealArray, RealArray], ...]
@@ -44,27 +45,62 @@ _ITERATIONS = 30
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Inputs (n, inputs), of which the last is 1, labels (n,), and a weight for each point; weights add up to 1."""
+    """Inputs (n, inputs), of which the last is 1, labels (n,), and a weight for each point; weights add up to 1.
+
+    Raises
+    ------
+    ParameterError
+        There is no point, an array is of another type or shape, a number is not finite, or a label is below 0.
+    """
 
     x: RealArray
     y: IntArray
     weights: RealArray
 
+    def __post_init__(self) -> None:
+        n = len(validate.reals("x", self.x, (None, None)))
+        if not n:
+            raise LengthMismatch("len(x)", 0, "1 or more")
+        validate.array_shape("y", validate.signed("y", self.y), (n,))
+        if self.y.min() < 0:
+            raise OutOfRange("y", int(self.y.min()), "labels of at least 0")
+        validate.reals("weights", self.weights, (n,))
+
     @classmethod
     def of(cls, samples: Samples, chosen: IntArray) -> Points:
-        """Return samples as points of equal weight."""
+        """Return samples as points of equal weight.
+
+        Raises `ParameterError` for numbers of samples that are none, or no number at all.
+        """
+        chosen = _some(chosen, len(samples))
         pixels = samples.x[chosen].reshape(len(chosen), -1).astype(np.float64)
         return cls(np.column_stack([pixels, np.ones(len(chosen))]), samples.y[chosen], _equal(len(chosen)))
 
     @classmethod
     def joined(cls, parts: Sequence[Points]) -> Points:
-        """Return the points whose loss is the mean of the losses of the parts."""
+        """Return the points whose loss is the mean of the losses of the parts.
+
+        Raises `ParameterError` where there is no part.
+        """
+        if not validate.sequence("parts", parts, "points"):
+            raise LengthMismatch("len(parts)", 0, "1 or more")
         weights = np.concatenate([part.weights for part in parts]) / len(parts)
         return cls(np.concatenate([part.x for part in parts]), np.concatenate([part.y for part in parts]), weights)
 
     def taken(self, chosen: IntArray) -> Points:
-        """Return the chosen points with equal weights; a point may be chosen more than once."""
+        """Return the chosen points with equal weights; a point may be chosen more than once.
+
+        Raises `ParameterError` for numbers of points that are none, or no number at all.
+        """
+        chosen = _some(chosen, len(self.y))
         return Points(self.x[chosen], self.y[chosen], _equal(len(chosen)))
+
+
+def _some(chosen: IntArray, count: int) -> IntArray:
+    """Return the numbers of points when there is one or more."""
+    if not len(chosen := numbers_of_samples("chosen", chosen, count)):
+        raise LengthMismatch("len(chosen)", 0, "1 or more")
+    return chosen
 
 
 def _equal(count: int) -> RealArray:
@@ -112,7 +148,11 @@ class Problem(validate.Plain, ABC):
         """Return the factors of the gradient of each point's cross-entropy, layer by layer."""
 
     def loss(self, model: RealArray, points: Points) -> float:
-        """Return the loss in nats."""
+        """Return the loss in nats.
+
+        Raises `ParameterError` for a model or points of another form than the problem; so do the functions below.
+        """
+        model = self._fitting(model, points)
         logits = self.logits(model, points.x)
         top = logits.max(axis=1)
         whole = top + np.log(np.exp(logits - top[:, None]).sum(axis=1))
@@ -121,6 +161,7 @@ class Problem(validate.Plain, ABC):
 
     def gradient(self, model: RealArray, points: Points) -> RealArray:
         """Return the gradient (d,) of the loss."""
+        model = self._fitting(model, points)
         return self._summed(self.outer(model, points), points.weights) + self.decay * model
 
     def moments(
@@ -148,6 +189,7 @@ class Problem(validate.Plain, ABC):
         LengthMismatch
             The numbers do not add up to the number of points.
         """
+        model = self._fitting(model, points)
         given = validate.sequence("sizes", [len(points.y)] if sizes is None else sizes, "integers")
         cuts = np.cumsum([0, *(validate.integer("sizes", size, 1, validate.MAX_COUNT) for size in given)])
         if cuts[-1] != len(points.y):
@@ -157,6 +199,14 @@ class Problem(validate.Plain, ABC):
         means = np.stack([self._summed(_cut(factors, at), weights[at]) for at in map(slice, cuts, cuts[1:])])
         squares = np.add.reduceat(weights * lengths, cuts[:-1]) - np.square(means).sum(axis=1)
         return means + self.decay * model, np.maximum(squares, 0.0)
+
+    def _fitting(self, model: RealArray, points: Points) -> RealArray:
+        """Return a model, of any numbers, when it and the points fit the problem."""
+        validate.array_shape("points.x", points.x, (None, self.inputs))
+        if points.y.max() >= self.classes:
+            raise OutOfRange("points.y", int(points.y.max()), f"below {self.classes}")
+        validate.array_shape("model", validate.binary64("model", model), (self.d,))
+        return model
 
     @staticmethod
     def _summed(factors: Outer, weights: RealArray) -> RealArray:
