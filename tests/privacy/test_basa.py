@@ -434,3 +434,11 @@ def test_an_epoch_that_ends_with_a_release_has_ended_at_the_close_and_no_earlier
             everybody = GONE not in fates
             open_epoch = Epoch(RING, rule, happened(*fates, closed=False))
             assert open_epoch.ended(()) is (everybody and rule is not SETTLE)
+
+
+@pytest.mark.parametrize("coalition", [(True,), (-1,), (0.0,), "0", 0, None, iter([0])])
+def test_what_is_no_coalition_is_refused(coalition: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^coalition = .*: must be "):
+        model.together([Epoch(RING, SETTLE, next(iter(model.every_pattern(3))))], coalition)
+    with pytest.raises(LengthMismatch, match=r"^len\(epochs\) = 0: must be 1 or more$"):
+        model.together([], ())

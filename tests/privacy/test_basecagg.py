@@ -719,3 +719,13 @@ def test_every_coalition_is_every_set_of_users_up_to_a_size() -> None:
 def subsets_of(N: int) -> Iterator[Users]:
     """The users whose bits are set in each number below 2**N."""
     return (tuple(user for user in range(N) if bits >> user & 1) for bits in range(2**N))
+
+
+@pytest.mark.parametrize("strange", [-1, 5, 99])
+def test_a_coalition_with_users_that_do_not_exist_is_refused(strange: int) -> None:
+    happened = model.most(TINY, PAIRS["two weightings"][0])
+    for column in model.every_column(TINY):
+        part = column
+        assert part.decide((), happened).private
+        with pytest.raises(UnknownUser, match=rf"^coalition = {strange}: must be a user in \[0, 5\)$"):
+            part.decide({strange}, happened)

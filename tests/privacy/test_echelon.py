@@ -85,6 +85,18 @@ def test_a_large_sparse_matrix_keeps_its_rank(q: int) -> None:
     assert rank(field, matrix) == flint_rank(matrix, q)
 
 
+@pytest.mark.parametrize("rows", [2, 200])
+def test_what_has_no_elements_of_the_field_is_refused(rows: int) -> None:
+    field, right = PrimeField(7), np.ones((rows, 3), dtype=np.uint64)
+    wrong: Any
+    for wrong in (right + np.uint64(6), right.astype(np.int64), right.astype(float), right.tolist(), right[0], None):
+        for call in (eliminate, rank, reduced_basis, independent_rows):
+            with pytest.raises(ParameterError, match=r"^matrix(\[0\]|\.shape)? = "):
+                call(field, wrong)
+    with pytest.raises(ParameterError, match=r"^reduced = 'str': must be of the class bool$"):
+        eliminate(field, right, reduced="no")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("columns", [-1, 4, 1.0])
 @pytest.mark.parametrize("rows", [2, 200])
 def test_columns_that_a_matrix_does_not_have_are_refused(rows: int, columns: Any) -> None:

@@ -22,7 +22,7 @@ from secagg_spec.crypto import masks
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.keys import agree, public_key
 from secagg_spec.crypto.prg import expand
-from secagg_spec.errors import ParameterError, UnknownUser
+from secagg_spec.errors import DuplicateUser, ParameterError, UnknownUser
 from secagg_spec.privacy import heterosag as model
 from secagg_spec.privacy import heterosag_odds as odds
 from secagg_spec.privacy.heterosag import RULES, Plan, Rounds, refusal, situation
@@ -507,6 +507,25 @@ def test_users_that_do_not_exist_are_refused(strange: int) -> None:
             situation(TINY, **named)
     with pytest.raises(UnknownUser, match=f"^survivors = {strange}"):
         refusal(TINY, {strange})
+
+
+@pytest.mark.parametrize("strange", [-1, 2, True, 0.0, "0", None])
+def test_rounds_that_do_not_exist_are_refused(strange: Any) -> None:
+    rounds, cell = Rounds(Plan(TINY, RULES["none"]), (tuple(range(12)), tuple(range(11)))), cell_of(TINY, 0, 2)
+    for call in (rounds.sets, rounds.too_few, rounds.combination):
+        with pytest.raises(ParameterError, match=r"^rounds = .*: must be an integer in \[0, 1\]$"):
+            call(cell, (0, strange))
+    for users, error in (((0, 12), UnknownUser), ((0, 0), DuplicateUser), ((0, True), ParameterError)):
+        with pytest.raises(error, match=r"^survivors\[1\] = "):
+            Rounds(rounds.plan, (tuple(range(12)), users))
+
+
+def test_a_union_that_does_not_exist_has_no_members() -> None:
+    unions = Unions(((((0, 1),)), ((0,), (1,))))
+    number: Any
+    for number in (-1, 4, True, 1.0, None):
+        with pytest.raises(ParameterError, match=rf"^number = {number}: must be an integer in \[0, 3\]$"):
+            unions.members(number)
 
 
 def test_users_that_are_named_twice_are_listed_in_order() -> None:

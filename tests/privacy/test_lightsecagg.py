@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.errors import InconsistentSets, ParameterError, TooFewSurvivors
+from secagg_spec.errors import InconsistentSets, ParameterError, TooFewSurvivors, UnknownUser
 from secagg_spec.privacy import lightsecagg as model
 from secagg_spec.privacy.echelon import rank
 from secagg_spec.privacy.lightsecagg import Case, Column, Situation, Users, least, most
@@ -530,3 +530,13 @@ def test_every_further_user_that_is_told_another_set_costs_one_dimension_until_t
 def test_what_no_user_would_answer_is_refused(asked: dict[int, Users], error: type[Exception]) -> None:
     with pytest.raises(error):
         model.equivocation(SIX, (0,), MappingProxyType(asked))
+
+
+@pytest.mark.parametrize("strange", [-1, 5, 99])
+def test_a_coalition_with_users_that_do_not_exist_is_refused(strange: int) -> None:
+    happened = model.most(TINY, (0, 1, 2))
+    for column in model.columns(TINY):
+        part = Column(TINY, TINY.code, column)
+        assert part.decide((), happened).private
+        with pytest.raises(UnknownUser, match=rf"^coalition = {strange}: must be a user in \[0, 5\)$"):
+            part.decide({strange}, happened)

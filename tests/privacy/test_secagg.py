@@ -55,7 +55,7 @@ def complete(N: int) -> Graph:
 
 def tiny_element(**changed: Any) -> Element:
     """A round at `tiny` in which all five users share their secrets."""
-    return Element(TINY.ring, TINY.graph(), TINY.t, EVERYONE, **changed)
+    return Element(**{"ring": TINY.ring, "graph": TINY.graph(), "t": TINY.t, "sharers": EVERYONE, **changed})
 
 
 @cache
@@ -615,3 +615,32 @@ def test_an_audit_refuses_users_that_are_not_there_or_are_named_twice() -> None:
         ):
             with pytest.raises(error, match="users"):
                 list(model.audit(TINY, TINY.graph(), [coalition], [(sharers, survivors)]))
+
+
+@pytest.mark.parametrize("strange", [-1, 5, 99])
+def test_users_that_are_not_of_the_graph_are_refused(strange: int) -> None:
+    element = tiny_element()
+    happened = most(TINY.graph(), EVERYONE, EVERYONE)
+    call: Any
+    for call in (element.total, element.masked_sum, element.recovered, lambda users: element.allowed((), users)):
+        with pytest.raises(UnknownUser, match=rf"^(users|survivors) = {strange}: must be a user in \[0, 5\)$"):
+            call((0, strange))
+    for call in (lambda users: element.decide(users, happened), lambda users: element.allowed(users, EVERYONE)):
+        with pytest.raises(UnknownUser, match=rf"^coalition = {strange}: must be a user in \[0, 5\)$"):
+            call({strange})
+    for name in ("sharers", "members"):
+        with pytest.raises(UnknownUser, match=rf"^{name} = {strange}: must be a user in \[0, 5\)$"):
+            tiny_element(**{name: (0, strange)})
+    with pytest.raises(UnknownUser, match=r"^users = 4: must be a user that masks this element$"):
+        tiny_element(members=(0, 1, 2)).total((0, 4))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [({"t": t}, "t = .*: must be an integer >= 1") for t in (0, -1, True, 2.0, "3", None)]
+    + [({"indices": one}, "indices = ") for one in ((-1,), (0.0,), (True,), "0", None)]
+    + [({"members": one}, "members = ") for one in ((True,), "01", 3, (0, 0))],
+)
+def test_an_element_of_what_is_no_number_is_refused(changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{said}"):
+        tiny_element(**changed)

@@ -412,7 +412,17 @@ def _difference(epoch: Epoch, user: int, other: int) -> Forms:
 
 
 def together(epochs: Sequence[Epoch], coalition: Collection[int]) -> View:
-    """Return what the server and a coalition see of epochs that share one space."""
+    """Return what the server and a coalition see of epochs that share one space.
+
+    A member of the coalition that is no person of an epoch knows nothing of it.
+
+    Raises
+    ------
+    ParameterError
+        There is no epoch, or the coalition is no collection of integers.
+    """
+    if not validate.sequence("epochs", epochs, "epochs"):
+        raise LengthMismatch("len(epochs)", 0, "1 or more")
     view = View(epochs[0].space, coalition, tuple(rule for epoch in epochs for rule in epoch.rules()))
     for epoch in epochs:
         epoch.show(view)

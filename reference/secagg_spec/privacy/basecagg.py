@@ -182,13 +182,15 @@ class Column:
     def view(self, coalition: Collection[int], situation: Situation) -> View:
         """Return what the server and a coalition see.
 
-        A member's own answer adds nothing: it is a sum of decrypted shares that the coalition already holds.
+        A member's own answer adds nothing: it is a sum of decrypted shares that the coalition already holds. Raises
+        `UnknownUser` for a coalition with users outside of [0, N).
         """
-        view = View(self.space, coalition)
+        members = [*validate.collection("coalition", coalition, "users")]
+        view = View(self.space, validate.users("coalition", members, self.parameters.N))
         view.see(*(self.upload(*update) for update in situation.uploaded))
-        answers = [self.answer(j, buffer) for j, buffer in situation.answered if j not in coalition]
-        honest = [shares for (i, _), shares in self._shares_of(situation) if i not in coalition]
-        view.see(*(shares.row(j) for shares in honest for j in sorted(coalition)), *answers)
+        answers = [self.answer(j, buffer) for j, buffer in situation.answered if j not in view.coalition]
+        honest = [shares for (i, _), shares in self._shares_of(situation) if i not in view.coalition]
+        view.see(*(shares.row(j) for shares in honest for j in sorted(members)), *answers)
         return view
 
     def _shares_of(self, situation: Situation) -> list[tuple[Stamped, Forms]]:

@@ -52,9 +52,11 @@ def eliminate(field: PrimeField, matrix: UintArray, columns: int | None = None, 
 
     With `reduced`, each pivot is 1 and the only nonzero entry in its column.
 
-    Raises `ParameterError` for a number of columns that is not in [0, n].
+    Raises `ParameterError` for a number of columns that is not in [0, n], and for a matrix that has no elements of the
+    field as entries; so do the functions below.
     """
-    width = matrix.shape[1]
+    validate.instance("reduced", reduced, bool)
+    width = field.check("matrix", matrix, (None, None)).shape[1]
     columns = width if columns is None else validate.integer("columns", columns, 0, width)
     if matrix.size <= _SMALL:
         return _eliminate_small(field.modulus, matrix, columns, reduced=reduced)
@@ -85,7 +87,11 @@ def reduced_basis(field: PrimeField, matrix: UintArray) -> UintArray:
 
 def independent_rows(field: PrimeField, matrix: UintArray) -> list[int]:
     """Return the indices, ascending, of the rows that are not combinations of the rows before them."""
-    return [column for _, column in eliminate(field, np.ascontiguousarray(matrix.T)).pivots]
+    return [column for _, column in eliminate(field, _transposed(matrix)).pivots]
+
+
+def _transposed(matrix: UintArray) -> UintArray:
+    return np.ascontiguousarray(validate.array("matrix", matrix, np.uint64).T)
 
 
 def _eliminate_small(p: int, matrix: UintArray, columns: int, *, reduced: bool) -> Echelon:

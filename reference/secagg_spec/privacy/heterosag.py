@@ -353,10 +353,17 @@ class Rounds:
     plan : Plan
     survivors : sequence of tuples of int
         U_3 of each round; all users share secrets and send masked segments.
+
+    Raises
+    ------
+    UnknownUser, DuplicateUser
+        A survivor is outside [0, N), or is given twice.
     """
 
     def __init__(self, plan: Plan, survivors: Sequence[Users]) -> None:
-        self.plan, self.survivors = plan, tuple(survivors)
+        given = validate.sequence("survivors", survivors, "tuples of users")
+        N, at = plan.parameters.N, range(len(given))
+        self.plan, self.survivors = plan, tuple(validate.users(f"survivors[{r}]", given[r], N) for r in at)
         self.refused = self._refused()
 
     def _refused(self) -> tuple[str | None, ...]:
@@ -370,8 +377,13 @@ class Rounds:
         return tuple(found)
 
     def sets(self, cell: Cell, rounds: Sequence[int]) -> list[frozenset[int]]:
-        """Return the survivors of a cell in these rounds."""
-        return [cell.members & set(self.survivors[r]) for r in rounds]
+        """Return the survivors of a cell in these rounds.
+
+        Raises `ParameterError` for a round that there is not; so do `too_few` and `combination`.
+        """
+        last = len(self.survivors) - 1
+        chosen = (validate.integer("rounds", r, 0, last) for r in validate.sequence("rounds", rounds, "integers"))
+        return [cell.members & set(self.survivors[r]) for r in chosen]
 
     def too_few(self, cell: Cell, rounds: Sequence[int]) -> frozenset[int] | None:
         """Return a class of fewer than T + 2 companions of a cell in these rounds, or None if there is none."""

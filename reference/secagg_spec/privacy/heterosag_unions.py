@@ -82,7 +82,8 @@ class Unions:
         return Fraction(self.most(dropped)[0], self.count)
 
     def members(self, number: int) -> Users:
-        """Return the subgroups of a set."""
+        """Return the subgroups of a set; raises `ParameterError` for a number that is that of none."""
+        number = validate.integer("number", number, 0, len(self.sets) - 1)
         return tuple(z for z in range(self.count) if number >> z & 1)
 
 

@@ -172,9 +172,11 @@ class Column:
     def view(self, coalition: Collection[int], situation: Situation) -> View:
         """Return what the server and a coalition see.
 
-        A member's own answer adds nothing: it is a sum of decrypted shares that the coalition already holds.
+        A member's own answer adds nothing: it is a sum of decrypted shares that the coalition already holds. Raises
+        `UnknownUser` for a coalition with users outside of [0, N).
         """
-        view = View(self.space, coalition)
+        members = [*validate.collection("coalition", coalition, "users")]
+        view = View(self.space, validate.users("coalition", members, self.parameters.N))
         self.show(view, situation)
         return view
 

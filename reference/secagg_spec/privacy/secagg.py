@@ -46,7 +46,7 @@ from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SeededSource
-from secagg_spec.errors import ParameterError, ProtocolError
+from secagg_spec.errors import ParameterError, ProtocolError, UnknownUser
 from secagg_spec.privacy.probe import AffineMap, probe
 from secagg_spec.privacy.verdict import Verdict
 from secagg_spec.privacy.views import Derivation, Forms, Rule, Rules, Space, Token, View, join, user_token
@@ -212,6 +212,11 @@ class Element:
     arrived : mapping from user to set of users
         The users whose shares arrived at a user, which therefore shares a mask with each of them. A user that is left
         out got the shares of all its neighbours.
+
+    Raises
+    ------
+    ParameterError
+        The users are none of the graph, t is below 1, or an index is below 0.
     """
 
     def __init__(
@@ -228,15 +233,31 @@ class Element:
         members: Collection[int] | None = None,
         arrived: Mapping[int, Collection[int]] = MappingProxyType({}),
     ) -> None:
-        self.ring, self.graph, self.sharers, self.size = ring, graph, sharers, len(indices)
-        self.arrived = arrived
-        self.members = sharers if members is None else tuple(i for i in sharers if i in members)
+        self.ring, self.graph, self.sharers = ring, graph, validate.users("sharers", sharers, len(graph.order))
+        indices = tuple(validate.integer("indices", at, 0) for at in validate.sequence("indices", indices, "integers"))
+        self.size, t = len(indices), validate.integer("t", t, 1)
+        self.arrived = validate.mapping("arrived", arrived)
+        chosen = self.sharers if members is None else self._users("members", members)
+        self.members = tuple(i for i in self.sharers if i in chosen)
         self.streams = Streams() if streams is None else streams
         self.space = Space(ring) if space is None else space
         self.tokens = Tokens(graph, t, self.streams.drawing)
         self.rules = self.tokens.rules()
         self.inputs = {i: self.space.secret(name, i, indices) for i in self.members}
         self.masked = {i: self._masked(i) for i in self.members}
+
+    def _users(self, name: str, users: Collection[int]) -> Users:
+        """Return some users of the graph, ascending."""
+        given = [*validate.collection(name, users, "users")]
+        return tuple(sorted(validate.users(name, given, len(self.graph.order))))
+
+    def _masking_users(self, name: str, users: Collection[int]) -> Users:
+        """Return some users that mask this element, ascending."""
+        found = self._users(name, users)
+        for user in found:
+            if user not in self.masked:
+                raise UnknownUser(name, user, "a user that masks this element")
+        return found
 
     def self_mask(self, user: int) -> Forms:
         """Return PRG(b_i)."""
@@ -263,8 +284,10 @@ class Element:
     def recovered(self, survivors: Users) -> Forms:
         """Return the output of `unmask` on the survivors' masked inputs and the masks that the answers reveal.
 
-        `unmask` runs on the coefficients themselves, each as one element of a vector.
+        `unmask` runs on the coefficients themselves, each as one element of a vector. Raises `UnknownUser` for a
+        survivor that does not mask this element; so do `masked_sum` and `total` for their users.
         """
+        survivors = self._masking_users("survivors", survivors)
         pairs = [(i, j) for i in self.members if i not in survivors for j in self._peers(i) if j in survivors]
         own = [self.self_mask(i) for i in survivors]
         left = [self.pairwise_mask(i, j) for i, j in pairs]
@@ -277,11 +300,11 @@ class Element:
 
     def masked_sum(self, users: Collection[int]) -> Forms:
         """Return the sum of the masked inputs of some users."""
-        return self._added([self.masked[i] for i in sorted(users)])
+        return self._added([self.masked[i] for i in self._masking_users("users", users)])
 
     def total(self, users: Collection[int]) -> Forms:
         """Return the sum of the inputs of some users, at least one."""
-        return self._added([self.inputs[i] for i in sorted(users)])
+        return self._added([self.inputs[i] for i in self._masking_users("users", users)])
 
     def _added(self, parts: Sequence[Forms]) -> Forms:
         joined = join(parts)
@@ -289,8 +312,11 @@ class Element:
         return Forms(joined.symbols, self.ring.matmul(adding, joined.matrix))
 
     def view(self, coalition: Collection[int], *situations: Situation) -> View:
-        """Return what the server and a coalition see in one or several situations together."""
-        view = View(self.space, coalition, self.rules)
+        """Return what the server and a coalition see in one or several situations together.
+
+        Raises `UnknownUser` for a coalition with users that are none of the graph.
+        """
+        view = View(self.space, self._users("coalition", coalition), self.rules)
         for situation in situations:
             self.show(view, situation)
         return view
@@ -305,8 +331,12 @@ class Element:
             view.reveal_all(_answered(tokens, holder, answer))
 
     def allowed(self, coalition: Collection[int], survivors: Users) -> tuple[Forms, ...]:
-        """Return the sums that the coalition is allowed to know in addition to its own inputs."""
-        honest = set(survivors) & set(self.members) - set(coalition)
+        """Return the sums that the coalition is allowed to know in addition to its own inputs.
+
+        Raises `UnknownUser` for users that are none of the graph.
+        """
+        colluding, left = self._users("coalition", coalition), self._users("survivors", survivors)
+        honest = set(left) & set(self.members) - set(colluding)
         return tuple(self.total(users) for users in components(self.graph, honest))
 
     def decide(self, coalition: Collection[int], situation: Situation) -> Verdict:

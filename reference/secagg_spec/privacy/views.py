@@ -23,6 +23,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import BoolArray, UintArray
@@ -222,11 +223,17 @@ class View:
         The users that pool their knowledge with the server; may be empty.
     rules : sequence of Rule
         The rules by which seeds and keys follow from others.
+
+    Raises
+    ------
+    ParameterError
+        The coalition is no collection of integers of at least 0.
     """
 
     def __init__(self, space: Space, coalition: Collection[int], rules: Sequence[Rule] = ()) -> None:
         self.space = space
-        self.coalition = frozenset(coalition)
+        members = validate.collection("coalition", coalition, "users")
+        self.coalition = frozenset(validate.integer("coalition", user, 0) for user in members)
         self._rules = rules if isinstance(rules, Rules) else Rules(rules)
         self._revealed: set[Token] = {user_token(user) for user in self.coalition}
         self._seen: list[Forms] = []
