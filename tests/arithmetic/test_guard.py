@@ -26,8 +26,8 @@ from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.selection.participation import Roster
 
 LAYERS = ("arithmetic", "crypto", "events", "learning", "planning", "privacy", "protocols", "selection")
-CHECK_THEMSELVES = {"secagg_spec.arithmetic.guard", "secagg_spec.arithmetic.validate"}
-"""What `guard` is made of."""
+CHECK_THEMSELVES = {f"secagg_spec.arithmetic.{name}" for name in ("guard", "validate", "numerals")}
+"""What `guard` is made of, and what takes text alone and is loaded without numpy."""
 FIELD = PrimeField(7)
 
 

@@ -102,13 +102,13 @@ def test_entries_that_are_no_integers_are_refused(entry: Any) -> None:
 
 @pytest.mark.parametrize("wrong", [None, 3, "ab", b"ab", iter([1, 2])])
 def test_what_is_no_row_is_refused(wrong: Any) -> None:
-    with pytest.raises(ParameterError, match=r"^row = '.*': must be a sequence of integers$"):
+    with pytest.raises(ParameterError, match=r"^row = '.*': must be a list or another collection of integers$"):
         RowModule(12, 2).add(wrong)
 
 
 def test_rows_and_columns_of_another_kind_are_refused() -> None:
     rows: Any = 3
-    with pytest.raises(ParameterError, match=r"^rows = 'int': must be rows of integers$"):
+    with pytest.raises(ParameterError, match=r"^rows = 'int': must be a list or another iterable$"):
         RowModule(12, 2, rows)
     columns: Any
     for columns in (-1, 3, 0.5, True, None):

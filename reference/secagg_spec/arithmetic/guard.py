@@ -138,9 +138,14 @@ class _Wanted:
             return None
         (kind,) = (kind for kind in kinds if kind not in others)
         if kind in _SHAPES:
-            inner = [one for part in parts for one in get_args(part) if kind is not Mapping and inspect.isclass(one)]
-            held = [_ENTRIES.get(one) or one.__name__ for one in inner if one in _ENTRIES or _is_own(one)]
-            return cls(_SHAPES[kind][0], others, " of ".join((_SHAPES[kind][1], *held[:1])))
+            inner = [one for part in parts for one in get_args(part) if one is not Ellipsis and kind is not Mapping]
+            named = [
+                _ENTRIES.get(one) or one.__name__
+                for one in inner
+                if _is_own(one) or (inspect.isclass(one) and one in _ENTRIES)
+            ]
+            words = (_SHAPES[kind][1], *(named if len(inner) == 1 else ()))
+            return cls(_SHAPES[kind][0], others, " of ".join(words))
         if not _is_own(kind):
             return None
         protocol = getattr(kind, "_is_protocol", False)

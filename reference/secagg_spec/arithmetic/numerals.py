@@ -6,11 +6,16 @@ import re
 from contextlib import suppress
 from fractions import Fraction
 
-from secagg_spec.arithmetic import validate
-from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import ParameterError
 
 _SHORT = 20
+
+
+def _text(name: str, value: object) -> str:
+    """Refuse what is no text, as `validate.instance` does; this module is loaded without numpy."""
+    if not isinstance(value, str):
+        raise ParameterError(name, type(value).__name__, "of the class str")
+    return value
 
 
 def number(name: str, text: str) -> Fraction:
@@ -22,7 +27,7 @@ def number(name: str, text: str) -> Fraction:
         The text is no such number, has more than 30 characters, or an exponent of more than 3 digits, 4 behind 2^; or
         it is no text.
     """
-    text = validate.instance(name, text, str)
+    text = _text(name, text)
     base, power, exponent = text.partition("^")
     if len(text) > 30 or re.search(r"[eE][+-]?[0-9]{4}|\^-?[0-9]{5}", text):
         allowed = "of at most 30 characters, with at most 3 digits in an exponent, or 4 behind 2^"
@@ -44,7 +49,7 @@ def integer(text: str) -> int | None:
 
     Raises `ParameterError` for what is no text.
     """
-    validate.instance("text", text, str)
+    _text("text", text)
     return int(text) if re.fullmatch("[+-]?[0-9]{1,4300}", text) else None
 
 
@@ -70,7 +75,7 @@ def probability(name: str, text: str) -> Fraction:
     ParameterError
         It is no number in [0, 1], has more than 20 characters, or an exponent; or it is no text.
     """
-    validate.instance(name, text, str)
+    _text(name, text)
     if len(text) <= _SHORT and not set("eE^") & set(text):
         with suppress(ParameterError):
             value = number(name, text)
@@ -97,6 +102,3 @@ def real(name: str, text: str) -> float:
     if value and not found:
         raise ParameterError(name, text, "a number that binary64 has, from 5e-324 to 1.7e308 in magnitude, or 0")
     return found
-
-
-guard(__name__)
