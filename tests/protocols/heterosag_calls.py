@@ -337,7 +337,12 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("combine", {"sums": [replace(one, survivors=(0, 0)) for one in SUMS]}, DuplicateUser, TWICE),
     ("check_cells", {"survivors": (0, 12)}, UnknownUser, "survivors = 12: must be a user in [0, 12)"),
     ("check_past", {"past": ((0, 0),)}, DuplicateUser, "past[0] = 0: must be a user that is named once"),
-    ("cell_sums", {"survivors": "abc"}, ParameterError, "survivors = 'str': must be a sequence of users"),
+    (
+        "cell_sums",
+        {"survivors": "abc"},
+        ParameterError,
+        "survivors = 'str': must be a list or another collection of integers",
+    ),
     (
         "cell_sums",
         {"totals": [one.total.astype(np.int64) for one in SUMS]},

@@ -214,7 +214,7 @@ def test_a_run_refuses_users_and_stamps_that_there_are_not() -> None:
         run.expire("a", 0, keyed=True)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match=r"^parameters = 'dict': must be of the class Parameters$"):
         Run({}, SeededSource(b"", "schedule"), session=bytes(16), round=0)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match=r"^source = 'NoneType': must be a source of bytes"):
+    with pytest.raises(ParameterError, match=r"^source = 'NoneType': must be an object with what Source has: take"):
         Run(TINY, None, session=bytes(16), round=0)  # type: ignore[arg-type]
     with pytest.raises(ProtocolError):
         run.expire(0, 4, keyed=True)

@@ -157,9 +157,8 @@ class _Wanted:
             return
         if self.methods:
             if not all(hasattr(value, one) for one in self.methods):
-                raise ParameterError(
-                    name, validate.class_of(value), f"an object with {', '.join(sorted(self.methods))}"
-                )
+                wanted = f"an object with what {self.kind.__name__} has: {', '.join(sorted(self.methods))}"
+                raise ParameterError(name, validate.class_of(value), wanted)
         elif not self.shape:
             validate.instance(name, value, self.kind)
         elif not isinstance(value, self.kind) or isinstance(value, _TEXTS):

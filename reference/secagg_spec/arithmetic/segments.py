@@ -143,26 +143,29 @@ def check_square(matrix: Matrix) -> Matrix:
     ParameterError
         A row has not, or is no sequence of cells, or a cell is empty or no sequence of subgroups.
     """
-    for at, row in enumerate(_check_rows(matrix)):
+    matrix = _check_rows(matrix)
+    for at, row in enumerate(matrix):
         if sorted(a for cell in row for a in cell) != list(range(len(matrix))):
             raise ParameterError(f"matrix[{at}]", row, f"cells that have each of {len(matrix)} subgroups once")
     return matrix
 
 
 def _check_rows(matrix: Matrix) -> Matrix:
-    """Return a matrix if each of its rows is a sequence of cells, each with a subgroup in ``[0, 2**16)`` or more."""
+    """Return a matrix as tuples, if each row is a sequence of cells, each of one subgroup or more in ``[0, 2**16)``."""
+    rows = []
     for at, row in enumerate(validate.sequence("matrix", matrix, "rows")):
-        for cell in validate.sequence(f"matrix[{at}]", row, "cells"):
-            if not validate.sequence(f"matrix[{at}]", cell, "subgroups"):
-                raise ParameterError(f"matrix[{at}]", row, "cells with a subgroup or more")
-            for subgroup in cell:
-                validate.integer(f"matrix[{at}]", subgroup, 0, _LAST_SUBGROUP)
-    return matrix
+        name = f"matrix[{at}]"
+        for cell in validate.sequence(name, row, "cells"):
+            if not validate.sequence(name, cell, "subgroups"):
+                raise ParameterError(name, row, "cells with a subgroup or more")
+        rows.append(tuple(tuple(validate.integer(name, a, 0, _LAST_SUBGROUP) for a in cell) for cell in row))
+    return tuple(rows)
 
 
 def _check_alike(matrix: Matrix) -> Matrix:
     """Return a matrix if each of its rows has each subgroup of the first row once."""
-    for at, row in enumerate(_check_rows(matrix)):
+    matrix = _check_rows(matrix)
+    for at, row in enumerate(matrix):
         if sorted(a for cell in row for a in cell) != sorted({a for cell in matrix[0] for a in cell}):
             raise ParameterError(f"matrix[{at}]", row, "cells that have each subgroup of the first row once")
     return matrix
@@ -225,7 +228,8 @@ def inference_robustness(matrix: Matrix, dropped: Collection[int] = ()) -> Robus
 
     Source: HeteroSAg, definition 1, for sets that are neither empty nor all subgroups.
     """
-    if not _check_alike(matrix):
+    matrix = _check_alike(matrix)
+    if not matrix:
         raise ParameterError("matrix", matrix, "of one row or more")
     best = _single(matrix, dropped)
     for parts in _parts_of_pairs(_without(matrix, dropped)):
