@@ -141,6 +141,7 @@ def test_a_failure_that_is_expected_is_no_failure(capsys: pytest.CaptureFixture[
     code, out, _ = run(capsys, tmp_path / "repro", *options, "wrong-value")
     assert code == 0
     assert "why expected:  known" in out
+    assert out.splitlines()[-1].endswith(", 1 failure, 1 of them expected; seed 0")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from secagg_spec import cli
+from secagg_spec.commands import round as command
 from secagg_spec.commands.parsers import PROTOCOLS, REFERENCE, joined
 from secagg_spec.commands.round import Pair, Table, pairs
 from secagg_spec.conformance.adapter.capabilities import HELLO
@@ -144,6 +145,30 @@ def test_what_was_found_before_an_implementation_could_not_be_started_again_is_k
     assert [line.split()[-1] for line in out.splitlines() if line.startswith("secagg ")] == ["FAIL", "FAIL", "played"]
     assert (tmp_path / "repro" / "round-secagg-1.jsonl").exists()
     assert out.splitlines()[-1].startswith(f"cannot be used: {ending}: no answer to hello (crash)")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("users", "code", "said"), [((BAD, PLAYER), 1, "FAIL"), ((PLAYER, BAD), 130, "not played")])
+def test_what_was_found_before_an_interrupt_is_kept(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    users: tuple[str, str],
+    code: int,
+    said: str,
+) -> None:
+    whole = command.play
+
+    def until(pair: Pair, *given: Any) -> None:
+        if pair.users == (PLAYER,):
+            raise KeyboardInterrupt
+        whole(pair, *given)
+
+    monkeypatch.setattr(command, "play", until)
+    found, out, _ = play(capsys, tmp_path, "-p", "secagg", "--rounds", "3", "--user", users[0], "--user", users[1])
+    assert found == code
+    assert out.splitlines()[1].endswith(said)
+    assert (tmp_path / "round-secagg-1.jsonl").exists() == (code == 1)
 
 
 @pytest.mark.parametrize(

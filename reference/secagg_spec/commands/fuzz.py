@@ -223,7 +223,9 @@ def _summary(report: reporting.TargetReport, found: Found, plan: Plan) -> str:
         blocks += [f"{report.name}: {title}\n{block}\n"] if block else []
     blocks += [f"NOT RUN  {check}\n         {shown(reason)}" for check, reason in found.not_run.items()]
     blocks += [f"ended early: {shown(found.ended)}"] if found.ended else []
-    return "\n".join([*blocks, f"{report.name} ({report.title}): {found}; seed {plan.seed}"])
+    known = sum(not judged.unexpected for judged in report.judged)
+    said = f"{found}, {known} of them expected" if known else str(found)
+    return "\n".join([*blocks, f"{report.name} ({report.title}): {said}; seed {plan.seed}"])
 
 
 def _exit_code(report: reporting.TargetReport, found: Found) -> int:

@@ -61,7 +61,8 @@ exit codes:
   2  wrong usage, or an implementation does not declare a party that it should
      play
   3  an implementation could not be used
-  4  nothing was played"""
+  4  nothing was played
+  130, 143  interrupted, and no round had a fault"""
 _SIDES = ("--server", "--user", "--authority")
 _REPLAY = """secagg-spec replay FILE [--timeout S] [--start-timeout S]
                           -- ./adapter [arguments]"""

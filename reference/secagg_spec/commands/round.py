@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import shlex
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec import __version__, system
+from secagg_spec import __version__, signals, system
 from secagg_spec.commands.parsers import PROTOCOLS, REFERENCE
 from secagg_spec.conformance.adapter import generators, values
 from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities, greet
@@ -151,6 +152,7 @@ class Pair:
     authority: str = REFERENCE
     missing: str = ""
     rounds: int = 0
+    whole: bool = False
     fault: Fault | None = None
     failure: Failure | None = None
 
@@ -183,17 +185,18 @@ def play(pair: Pair, table: Table, caps: Mapping[str, Capabilities], settings: S
             if name != REFERENCE
         }
         try:
-            act(players)
-        except TooFewSurvivors:
-            return
+            with contextlib.suppress(TooFewSurvivors):
+                act(players)
+            pair.rounds += 1
         except Difference as difference:
+            pair.rounds += 1
             pair.fault = Fault(difference, inputs, dropouts, seating)
             raise playing.failed(difference) from None
 
     check = Check(f"round/{pair.protocol}", ("CNF-40",), (), judge, lambda caps: True, "")
     anybody = next(iter(caps.values()))
     outcome = run_check(table, anybody, check, settings)
-    pair.rounds, pair.failure = outcome.cases, outcome.failure
+    pair.rounds, pair.whole, pair.failure = outcome.cases, True, outcome.failure
 
 
 def drawn_round(draw: Any, protocol: str) -> tuple[SessionInputs, Dropouts, Act]:
@@ -253,7 +256,7 @@ def main(given: argparse.Namespace) -> int:
         raise UsageError("name an implementation other than the reference with --server or --user")
     values.writable_folder("--repro", given.repro)
     connections = {name: _connection(name, given) for name in names}
-    table, played, unusable = Table({**connections}), list[Pair](), ""
+    table, played, unusable, interrupted = Table({**connections}), list[Pair](), "", None
     try:
         caps = {name: _greeted(name, connection) for name, connection in connections.items()}
         sides = list(dict.fromkeys(servers)), list(dict.fromkeys(users))
@@ -264,6 +267,9 @@ def main(given: argparse.Namespace) -> int:
                 play(pair, table, caps, Settings(cases=given.rounds, seed=given.seed))
     except AdapterUnusable as error:
         unusable = f"cannot be used: {shown(str(error))}"
+    except KeyboardInterrupt as end:
+        interrupted = end
+        signals.heed()
     finally:
         table.close()
     written = {number: _write(pair, table, given.repro, number) for number, pair in enumerate(played, 1)}
@@ -273,6 +279,8 @@ def main(given: argparse.Namespace) -> int:
         return 3
     if any(pair.fault for pair in played):
         return 1
+    if interrupted is not None:
+        raise interrupted
     return 0 if any(pair.rounds for pair in played) else 4
 
 
@@ -362,7 +370,8 @@ def _report(played: Sequence[Pair], written: Mapping[int, Mapping[Path, str]]) -
 
 
 def _row(pair: Pair) -> tuple[str, ...]:
-    result = "not declared" if pair.missing else "FAIL" if pair.fault else "ok" if pair.rounds else "not played"
+    played = ("ok" if pair.whole else "ended early") if pair.rounds else "not played"
+    result = "not declared" if pair.missing else "FAIL" if pair.fault else played
     users = " + ".join(shown(user, 40) for user in pair.users)
     return pair.protocol, shown(pair.server, 40), users, str(pair.rounds), result
 

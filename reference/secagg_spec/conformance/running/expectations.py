@@ -9,6 +9,7 @@ reason = "the released function checks nothing"
 """
 
 import fnmatch
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,6 +89,8 @@ def load(path: Path) -> list[Expectation]:
         content = documents.read_toml(path, _LARGEST)
     except OSError as error:
         raise ExpectationsError(f"{path}: {error.strerror}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ExpectationsError(f"{path.name}: this is not TOML: {shown(str(error), 200)}") from None
     except ValueError as error:
         raise ExpectationsError(f"{path.name}: {shown(str(error), 200)}") from None
     unknown = sorted(set(content) - {"expect"})
