@@ -79,6 +79,15 @@ def test_a_slow_operation_takes_no_time_from_the_others(name: str, clock: Clock)
     assert said == cut
 
 
+@pytest.mark.requirement("CNF-84", "CNF-75")
+@pytest.mark.parametrize("pattern", ["field.add/exact", "field.*/exact"])
+def test_the_last_check_passes_with_the_cases_of_its_share(pattern: str, clock: Clock) -> None:
+    chosen = Settings(cases=1000, seed=1, pattern=pattern, budget=3.0, deadline=clock.now + 3.0)
+    _, found = run(DirectConnection(clock.slow(0.03, *FIELD).answer), chosen)
+    asked = [outcome for outcome in found if outcome.verdict != "unsupported"]
+    assert {(outcome.verdict, outcome.short, 1 <= outcome.cases < 1000) for outcome in asked} == {("pass", True, True)}
+
+
 @pytest.mark.requirement("CNF-75", "CNF-93")
 @pytest.mark.parametrize("cases", [100, 40])
 @pytest.mark.parametrize("budget", [6.0, None])

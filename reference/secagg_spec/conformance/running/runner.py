@@ -134,7 +134,8 @@ class Settings:
             return self
         names = [check.id for check in checks if check.runs_on(caps)]
         begun, each = self.deadline - self.budget, self.budget / max(len(names), 1)
-        return replace(self, shares={name: begun + each * (at + 1) for at, name in enumerate(names)})
+        ends = {name: min(begun + each * (at + 1), self.deadline) for at, name in enumerate(names)}
+        return replace(self, shares=ends)
 
     def chosen(self) -> list[Check]:
         """Return the checks that the pattern selects and does not leave out; all checks if there is no pattern."""
@@ -216,7 +217,7 @@ class _Run:
     limits: dict[str, None] = field(default_factory=dict)
     """What a pass cannot see; each sentence once, in the order in which the check gave them."""
     cut: bool = False
-    """Whether the budget was spent before all cases were drawn."""
+    """Whether the budget was spent before all cases were drawn, and not the check's share of it alone."""
     short: bool = False
     """Whether the check's share of the budget was spent, after one case at least."""
     without_stream: int = 0
@@ -450,8 +451,8 @@ def _case(
     connection: Connection, caps: Capabilities, check: Check, settings: Settings, met: _Run, drawing: Drawing
 ) -> None:
     """Judge one case, and record the result in `met`. A failure in a shared session ends the search."""
-    met.cut = bool(settings.spent)
     met.short = bool(met.cases) and met.last is None and time.monotonic() >= settings.shares.get(check.id, math.inf)
+    met.cut = not met.short and bool(settings.spent)
     if met.cut or met.short or time.monotonic() > met.hanging_since + _HANG_SECONDS or met.asked > met.most_asked:
         raise _Enough
     met.cases += 1
