@@ -70,7 +70,7 @@ def _list(files: Sequence[VectorFile]) -> None:
         print(shown(f"{head}, {len(file.vectors) - valid} to be refused   {file.covers}"))
     total = sum(len(file.vectors) for file in files)
     clauses = {clause for file in files for vector in file.vectors for clause in vector.clauses}
-    print(f"{counted(total, 'vector')} for {len(clauses)} clauses")
+    print(f"{counted(total, 'vector')} for {counted(len(clauses), 'clause')}")
 
 
 def _judge(
