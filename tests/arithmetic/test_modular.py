@@ -68,6 +68,14 @@ def test_primes_are_decided_exactly() -> None:
     assert [n for n in range(20_000) if is_prime(n)] == np.flatnonzero(sieve).tolist()
 
 
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("n", ["7", 7.5, 7.0, True, None, [7]])
+def test_what_is_no_integer_is_no_prime(n: Any) -> None:
+    with pytest.raises(ParameterError, match=rf"^n = '{type(n).__name__}': must be an integer$"):
+        is_prime(n)
+    assert is_prime(np.int64(7))  # type: ignore[arg-type]
+
+
 @pytest.mark.requirement("MOD-02")
 @pytest.mark.parametrize("n", [2047, 1373653, 25326001, 3215031751, 65537 * 65521, 65521**2, 2**32 - 1, 2**32])
 def test_strong_pseudoprimes_are_composite(n: int) -> None:

@@ -143,3 +143,10 @@ def test_levels_of_numpy_and_numbers_beyond_binary32() -> None:
         wide.dequantize(large, level=1, ring=ring, format="binary32")
     level: Any = np.int64(4)
     assert wide.dequantize(wide.objects([2**90]), level=level, ring=ring, format="binary32").tolist() == [2.0**88]
+
+
+@pytest.mark.parametrize("modulus", ["7", 7.0, True, None, 1, 2**521 + 1])
+def test_a_modulus_that_is_none_is_refused_for_rings_of_every_size(modulus: Any) -> None:
+    for make in (wide.ring, wide.field):
+        with pytest.raises(ParameterError, match=r"^modulus = .*must be an integer in \[2, "):
+            make(modulus)

@@ -380,6 +380,7 @@ CALLS: dict[str, Call] = {
         {"party": 0, "randomness": ROUND.randomness[0]},
         also=("mask", "noise"),
     ),
+    "is_prime": Call(modular.is_prime, {"n": 7}),
     "Parameters": Call(Parameters, {"q": 7, "N": 5, "D": 1, "U": 3, "T": 1, "d": 3}),
     "mask_update": Call(
         lightsecagg.mask_update, {"update": vector([1, 2]), "mask": vector([3, 4])}, {"field": FIELD}, ("a", "b")
@@ -799,7 +800,6 @@ CORES = {
     "exact_matmul",
     "inner_blocks",
     "two_factors",
-    "is_prime",
     "stochastic_round",
     "to_binary32",
     "round_levels",

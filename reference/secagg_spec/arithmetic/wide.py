@@ -115,11 +115,13 @@ class WideField(WideRing, PrimeField):
 
 def ring(modulus: int) -> Ring:
     """Return the integers modulo `modulus`, up to 2**521; up to 2**32 it is a `Ring` of `modular`."""
+    modulus = validate.integer("modulus", modulus, 2, MAX_WIDE)
     return WideRing(modulus) if modulus > MAX_MODULUS else Ring(modulus)
 
 
 def field(modulus: int) -> PrimeField:
     """Return the field of a prime up to 2**521; up to 2**32 it is a `PrimeField` of `modular`."""
+    modulus = validate.integer("modulus", modulus, 2, MAX_WIDE)
     return WideField(modulus) if modulus > MAX_MODULUS else PrimeField(modulus)
 
 
