@@ -442,3 +442,9 @@ def test_what_is_no_coalition_is_refused(coalition: Any) -> None:
         model.together([Epoch(RING, SETTLE, next(iter(model.every_pattern(3))))], coalition)
     with pytest.raises(LengthMismatch, match=r"^len\(epochs\) = 0: must be 1 or more$"):
         model.together([], ())
+
+
+@pytest.mark.parametrize("closed", ["no", 0, None])
+def test_whether_an_epoch_was_closed_is_a_truth_value(closed: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^closed = .*must be of the class bool$"):
+        Situation(2, (Holder(0, ACCEPTED), Holder(1, ACCEPTED)), closed)

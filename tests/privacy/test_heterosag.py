@@ -608,3 +608,9 @@ def test_a_case_is_exact_when_all_of_its_cells_are(wrong: int, monkeypatch: pyte
     monkeypatch.setattr(plan, "exact", lambda e, s: exact(e, s) and set(e.members) != cells[wrong].members)
     assert len({cell.members for cell in cells}) > 1
     assert not plan.decide(cells, happened, ()).exact
+
+
+@pytest.mark.parametrize("answered", ["no", 0, None])
+def test_whether_survivors_answer_is_a_truth_value(answered: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^answered = .*must be of the class bool$"):
+        situation(PRESETS["tiny"], answered=answered)

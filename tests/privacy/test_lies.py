@@ -431,3 +431,13 @@ def test_one_user_is_too_few_whatever_the_threshold_is() -> None:
     for N in (1, 2**16 + 1):
         with pytest.raises(ParameterError, match=f"^N = {N}: "):
             lies.least_sum(N, 2, 0)
+
+
+@pytest.mark.parametrize("withheld", ["no", 0, None])
+def test_whether_shares_are_withheld_is_a_truth_value(withheld: Any) -> None:
+    for judge in (
+        lambda: lies.least_sum(12, 5, 1, withheld=withheld),
+        lambda: lies.isolating(12, 5, 1, 1, withheld=withheld),
+    ):
+        with pytest.raises(ParameterError, match=r"^withheld = .*must be of the class bool$"):
+            judge()

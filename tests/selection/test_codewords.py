@@ -202,3 +202,9 @@ def test_a_log_in_which_nobody_took_part_has_no_code(shape: tuple[int, int], err
     with pytest.raises(error, match=r"^log") as caught:
         code_of(np.zeros(shape, dtype=bool))
     assert type(caught.value) is error
+
+
+@pytest.mark.parametrize("log", [None, [[True]], np.ones((2, 2))])
+def test_the_code_of_what_is_no_log_is_refused(log: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^log = .*must be a numpy array of dtype bool$"):
+        code_of(log)

@@ -147,8 +147,10 @@ class Situation:
         Raises
         ------
         ParameterError
-            Positions are out of range or descend, a fate is unknown, or two updates of a position are accepted.
+            Positions are out of range or descend, a fate is unknown, or two updates of a position are accepted; or
+            `closed` is no truth value.
         """
+        validate.instance("closed", self.closed, bool)
         for position, fate in self.holders:
             validate.integer("position", position, 0, self.positions - 1)
             if fate not in FATES:

@@ -119,8 +119,10 @@ def situation(
     UnknownUser
         A user is outside [0, N).
     ParameterError
-        A user is in two of the sets, or a round does not continue with these survivors (SAG-18).
+        A user is in two of the sets, or a round does not continue with these survivors (SAG-18); or `answered` is no
+        truth value.
     """
+    validate.instance("answered", answered, bool)
     left_out = [*absent, *dropped, *late]
     if len(set(left_out)) < len(left_out):
         raise ParameterError("absent, dropped and late", sorted(left_out), "disjoint sets of users")
