@@ -70,7 +70,7 @@ def test_without_any_k_minus_1_users_the_others_are_connected(N: int, k: int) ->
 @pytest.mark.requirement("SAG-04")
 @pytest.mark.parametrize("order", [(0, 1, 1), (0, 1, 3), (1, 2, 3), (0, -1, 1), (0, 1, "2"), "012", 3])
 def test_an_order_that_is_no_permutation_is_refused(order: object) -> None:
-    with pytest.raises(ParameterError, match=r"^order = .*: must be an? "):
+    with pytest.raises(ParameterError, match=r"^order = .*: must be (a permutation|a sequence|an integer)"):
         Graph(order, 2)  # type: ignore[arg-type]
 
 
@@ -102,6 +102,28 @@ def test_the_core_is_the_largest_set_in_which_each_has_enough_holders(graph: Gra
 def test_a_user_outside_the_roster_has_no_neighbours() -> None:
     with pytest.raises(UnknownUser, match="user = 4"):
         Graph((0, 1, 2, 3), 2).neighbours(4)
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize(
+    ("N", "k", "text"),
+    [
+        (0, 2, r"order = \[\]: must be that of two users or more"),
+        (1, 1, r"order = \[0\]: must be that of two users or more"),
+        (3, 5, "k = 5: must be N - 1 = 2"),
+        (6, 6, r"k = 6: must be N - 1 = 5, or in \[2, 4\] with k\*N even"),
+    ],
+)
+def test_a_degree_is_refused_with_those_that_there_are(N: int, k: int, text: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{text}$"):
+        Graph(tuple(range(N)), k)
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize(("users", "least"), [(None, 1), ("ab", 1), ([9], 1), ([0], "1"), ([0], -1), ([0], True)])
+def test_the_core_of_what_are_no_users_is_refused(users: Any, least: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^(user|users|least) = "):
+        Graph((0, 1, 2, 3), 2).core(users, least)
 
 
 @pytest.mark.parametrize("N", [-2, -1, True, 1.0, 2**32])

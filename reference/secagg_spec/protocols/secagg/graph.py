@@ -39,6 +39,8 @@ class Graph(validate.Plain):
     def __post_init__(self) -> None:
         super().__post_init__()
         users = validate.user_numbers("order", self.order)
+        if len(users) < 2:
+            raise ParameterError("order", list(users), "that of two users or more")
         if sorted(users) != list(range(len(users))):
             raise ParameterError("order", list(users), f"a permutation of 0 to N - 1 = {len(users) - 1}")
         check_degree(len(users), self.k)
@@ -69,8 +71,14 @@ class Graph(validate.Plain):
         return self.neighbours(user) | {user}
 
     def core(self, users: Collection[int], least: int) -> tuple[int, ...]:
-        """Return the largest set of `users` in which each member has at least `least` holders, ascending."""
-        kept = set(users)
+        """Return the largest set of `users` in which each member has at least `least` holders, ascending.
+
+        Raises
+        ------
+        ParameterError
+            The users are no collection, or one is not on the roster (`UnknownUser`), or `least` is below 0.
+        """
+        kept, least = set(validate.collection("users", users, "users")), validate.integer("least", least, 0)
         while few := {user for user in kept if len(self.holders(user) & kept) < least}:
             kept -= few
         return tuple(sorted(kept))
@@ -84,9 +92,10 @@ def check_degree(N: int, k: int) -> int:
     ParameterError
         k is neither N - 1 nor a number from 2 to N - 2 with k*N even, or N is no count of users.
     """
-    N, k = validate.integer("N", N, 0, validate.MAX_COUNT), validate.integer("k", k, 1, validate.MAX_COUNT)
+    N, k = validate.integer("N", N, 2, validate.MAX_COUNT), validate.integer("k", k, 1, validate.MAX_COUNT)
     if k != N - 1 and not (2 <= k < N - 1 and not k & N & 1):
-        raise ParameterError("k", k, f"N - 1 = {N - 1}, or in [2, {N - 2}] with k*N even")
+        fewer = f", or in [2, {N - 2}] with k*N even" if N > 3 else ""
+        raise ParameterError("k", k, f"N - 1 = {N - 1}{fewer}")
     return k
 
 
