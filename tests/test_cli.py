@@ -82,7 +82,7 @@ def test_users_who_drop_out_together_are_listed_or_named_one_by_one(capsys: pyte
     told = [call(capsys, "simulate", "lightsecagg", *drops) for drops in (one_by_one, ["--drop", "upload:1,2"])]
     assert told[0] == told[1]
     assert "Users 1 and 2 dropped out; the server has the sum of 6 users" in told[0][1]
-    for wrong in ("upload:1,", "upload:1 2", "upload:1-2", "upload:,"):
+    for wrong in ("upload:1,", "upload:1 2", "upload:1-2", "upload:,", f"upload:{'9' * 5000}"):
         code, _, err = call(capsys, "simulate", "lightsecagg", "--drop", wrong)
         assert code == 2
         assert "must be PHASE:USER or PHASE:USER,USER,…, as in upload:2" in err

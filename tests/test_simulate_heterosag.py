@@ -10,6 +10,7 @@ import pytest
 
 from secagg_spec.arithmetic.segments import MATRICES, algorithm_1
 from secagg_spec.cli import main
+from secagg_spec.errors import ParameterError
 from secagg_spec.learning import attacks
 from secagg_spec.protocols.heterosag.averages import combine
 from secagg_spec.protocols.heterosag.plan import PRESETS, Parameters
@@ -182,6 +183,21 @@ def test_byzantine_users_are_in_groups_of_their_own() -> None:
     assert byzantine_users(PRESETS["default"], 7) == (0, 5, 10, 15, 20, 1, 6)
     assert byzantine_users(PRESETS["tiny"], 4) == (0, 4, 8, 1)
     assert byzantine_users(PRESETS["default"], 0) == ()
+
+
+@pytest.mark.parametrize("count", [-1, 13, "1", True])
+def test_more_byzantine_users_than_there_are_are_refused(count: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^count = .*must be an integer in \[0, 12\]$"):
+        byzantine_users(PRESETS["tiny"], count)
+
+
+@pytest.mark.parametrize(
+    ("users", "attack", "text"),
+    [((0,), "other", "attack = 'other'"), ((12,), "gaussian", "byzantine = 12"), ((0, 0), "gaussian", "byzantine = 0")],
+)
+def test_attacks_of_nobody_and_unknown_ones_are_refused(users: tuple[int, ...], attack: str, text: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{text}"):
+        draw_inputs(PRESETS["tiny"], users, attack, bytes(8))
 
 
 @pytest.mark.parametrize("attack", ["gaussian", "sign-flip"])

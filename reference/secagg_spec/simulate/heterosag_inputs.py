@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import RealArray, UintArray, frozen
 from secagg_spec.crypto.entropy import SeededSource, draw_rounding
 from secagg_spec.learning import attacks
@@ -55,13 +56,22 @@ class Inputs:
 
 
 def byzantine_users(parameters: Parameters, count: int) -> tuple[int, ...]:
-    """Return `count` users: the first of each subgroup, then the second of each, to spread them over cells."""
+    """Return `count` users: the first of each subgroup, then the second of each, to spread them over cells.
+
+    Raises `ParameterError` for a count that is not in [0, N].
+    """
+    count = validate.integer("count", count, 0, parameters.N)
     columns = zip_longest(*parameters.members)
     return tuple(user for column in columns for user in column if user is not None)[:count]
 
 
 def draw_inputs(parameters: Parameters, byzantine: Sequence[int], attack: str, seed: bytes) -> Inputs:
-    """Draw inputs with a large common part, and apply the attack of the Byzantine users."""
+    """Draw inputs with a large common part, and apply the attack of the Byzantine users.
+
+    Raises `ParameterError` for an attack that is none of `ATTACKS`, and for what are no distinct users of the roster.
+    """
+    validate.one_of("attack", attack, [*ATTACKS])
+    byzantine = validate.users("byzantine", byzantine, parameters.N)
     p, source = parameters, SeededSource(seed, "simulate")
     middle, half = (p.range.low + p.range.high) / 2, (p.range.high - p.range.low) / 2
     common = draw_rounding(source, p.d) * 2 - 1
@@ -71,7 +81,7 @@ def draw_inputs(parameters: Parameters, byzantine: Sequence[int], attack: str, s
     for user in byzantine:
         sent[user] = p.range.clip(_attacked(attack, honest[user], SeededSource(seed, f"attack of user {user}")))
     rounding = draw_rounding(source, p.N * p.d).reshape(p.N, p.d)
-    return Inputs(p, honest, sent, rounding, tuple(byzantine))
+    return Inputs(p, honest, sent, rounding, byzantine)
 
 
 def _attacked(attack: str, x: RealArray, source: SeededSource) -> RealArray:

@@ -101,8 +101,9 @@ def read_dropouts(given: Sequence[str], phases: Sequence[str]) -> dict[str, list
     dropouts: dict[str, list[int]] = {}
     for entry in given:
         phase, _, users = entry.partition(":")
-        if not re.fullmatch(r"[0-9]+(,[0-9]+)*", users):
+        if not re.fullmatch(r"[0-9]{1,18}(,[0-9]{1,18})*", users):
             wanted = f"PHASE:USER or PHASE:USER,USER,…, as in {phases[1]}:2; phases are {', '.join(phases)}"
+            wanted += ", and users have at most 18 digits"
             raise ParameterError("--drop", entry, wanted)
         dropouts.setdefault(phase, []).extend(map(int, users.split(",")))
     return dropouts
