@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -217,6 +218,16 @@ def test_a_version_without_a_change_is_noted_too() -> None:
         "0.1.0",
         "0.2.0",
     ]
+
+
+@pytest.mark.parametrize("number", ["bogus", "", "1.x", "9" * 5000, None, 3, b"0.1.0"])
+def test_what_is_no_version_and_no_clause_is_named(number: Any) -> None:
+    book = history.load()
+    for call in (history.order, lambda one: history.opened(book, one)):
+        with pytest.raises(HistoryError, match=r" is no version, such as 0\.1\.0$"):
+            call(number)
+    with pytest.raises(HistoryError, match=r"^there is no clause 'AAA-99'$"):
+        book.changed("AAA-99")
 
 
 def test_versions_follow_each_other() -> None:

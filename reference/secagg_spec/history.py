@@ -81,7 +81,9 @@ class History:
         return self.versions[-1]
 
     def changed(self, id: str) -> list[str]:
-        """Return the versions in which the words of a clause changed."""
+        """Return the versions in which the words of a clause changed; raises `HistoryError` for an unknown id."""
+        if id not in self.clauses:
+            raise HistoryError(f"there is no clause {schemas.shown(id)}")
         pairs = itertools.pairwise(self.clauses[id])
         return [new.since for old, new in pairs if new.words not in ("", old.words)]
 
@@ -186,8 +188,11 @@ def _state(entry: Mapping[str, object]) -> State:
 
 
 def order(number: str) -> tuple[int, ...]:
-    """Return the sort key of a version."""
-    return tuple(map(int, number.split(".")))
+    """Return the sort key of a version; raises `HistoryError` for what is no version, such as 0.1.0."""
+    try:
+        return tuple(map(int, number.split(".")))
+    except (AttributeError, TypeError, ValueError):
+        raise HistoryError(f"{schemas.shown(number)} is no version, such as 0.1.0") from None
 
 
 def _contradictions(book: History) -> Iterator[str]:

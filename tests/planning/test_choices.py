@@ -450,6 +450,31 @@ def test_a_wish_with_too_many_colluders_has_near_ones() -> None:
     assert options == ["--colluders 0.843", "--dropout 0.059"]
 
 
+@pytest.mark.requirement("PLN-08")
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"page": "secag.md"}, "page = 'secag.md': must be one of secagg.md, .*; secagg.md is close"),
+        ({"page": None}, "page = None: must be one of secagg.md, "),
+        ({"role": "servr"}, "role = 'servr': must be one of server, user; server is close"),
+        ({"role": "authority"}, "role = 'authority': must be one of server, user"),
+        (
+            {"without": ("unmask",)},
+            "without = 'unmask': must be one of advertise_keys, masked_input, share_keys, unmasking",
+        ),
+        ({"without": "unmasking"}, "without = 'str': must be a sequence of phases"),
+        ({"names": {"N": 3, "k": 2, "d": 1}}, "names = '[A-Z]': must be with a value of this symbol"),
+        ({"names": {"N": 2.5, "k": 2, "d": 1, "S": 3, "V": 0}}, "N = 2.5: must be an integer >= 0"),
+        ({"names": None}, "names = 'NoneType': must be a mapping"),
+    ],
+)
+def test_bytes_of_what_no_table_has_are_refused(changed: dict[str, Any], said: str) -> None:
+    right = {"page": "secagg.md", "role": "server", "names": {"N": 3, "k": 2, "d": 1, "S": 3, "V": 0}}
+    assert traffic.sent(**right) > 0  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match=f"^{said}"):
+        traffic.sent(**{**right, **changed})
+
+
 def test_a_protocol_that_there_is_not_is_refused_with_the_one_that_is_close() -> None:
     with pytest.raises(ParameterError, match=r"^key = 'SecAgg': must be one of .*; secagg is close$"):
         answer("SecAgg", LOOSE)

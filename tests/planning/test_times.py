@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from fractions import Fraction
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secagg_spec.errors import OutOfRange, ParameterError
 from secagg_spec.experiments import costs
 from secagg_spec.planning import times
 from secagg_spec.planning.choices import Choice, Work, answer
@@ -110,3 +112,22 @@ def test_each_kind_of_round_can_be_timed(kind: str, monkeypatch: pytest.MonkeyPa
     assert few.server >= 1
     assert few.user.is_integer()
     assert few.server.is_integer()
+
+
+@pytest.mark.parametrize("kind", ["bogus", "", "SECAGG", None, 3])
+def test_kinds_and_roles_that_there_are_not_are_refused(kind: Any) -> None:
+    for call in (lambda: times.grown(kind, "user"), lambda: times.measured(kind, 10, 50, 0.1, 0.1)):
+        with pytest.raises(ParameterError, match=r"^kind = .*: must be one of secagg, "):
+            call()
+    with pytest.raises(ParameterError, match=r"^role = .*: must be one of user, server"):
+        times.grown("secagg", kind)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5, float("nan"), "0.1", True, None])
+def test_shares_and_repeats_that_are_none_are_refused(share: Any) -> None:
+    for name in ("dropout", "colluders"):
+        with pytest.raises(OutOfRange, match=rf"^{name} = .*: must be a number in \[0, 1\]$"):
+            times.measured("secagg", 10, 50, **{"dropout": 0.1, "colluders": 0.1, name: share})
+    for repeats in (0, True, 1.0):
+        with pytest.raises(ParameterError, match=r"^repeats = "):
+            times.measured("secagg", 10, 50, 0.1, 0.1, repeats)  # type: ignore[arg-type]

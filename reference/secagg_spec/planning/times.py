@@ -27,12 +27,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME
 from secagg_spec.crypto import caches
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.crypto.sealing import sealed_links
+from secagg_spec.errors import OutOfRange
 from secagg_spec.experiments import costs
 from secagg_spec.planning.choices import Choice, threshold
 from secagg_spec.planning.wishes import Wish
@@ -124,7 +126,12 @@ def stored() -> tuple[Mapping[str, Any], ...]:
 
 @cache
 def grown(kind: str, role: str) -> tuple[Points, Points]:
-    """Return how what does not depend on the length grew in stored rounds, and what does."""
+    """Return how what does not depend on the length grew in stored rounds, and what does.
+
+    Raises `ParameterError` for a kind or a role that there is not.
+    """
+    validate.one_of("kind", kind, [*DEGREES])
+    validate.one_of("role", role, ["user", "server"])
     found: dict[int, dict[int, float]] = {}
     for row in stored():
         if (row["kind"], row["role"], row["dropout"]) == (kind, role, DROPOUT) and row["d"] in FAR_APART:
@@ -162,7 +169,15 @@ def growth(kind: str, dropout: float, colluders: float) -> tuple[Growth, Growth]
 
 
 def measured(kind: str, n: int, d: int, dropout: float, colluders: float, repeats: int = 1) -> Times:
-    """Return the least times of some rounds of n users with d numbers."""
+    """Return the least times of some rounds of n users with d numbers.
+
+    Raises `ParameterError` for a kind that there is not, a number of rounds below 1, or shares that are none.
+    """
+    validate.one_of("kind", kind, [*DEGREES])
+    repeats = validate.integer("repeats", repeats, 1, validate.MAX_COUNT)
+    for name, share in (("dropout", dropout), ("colluders", colluders)):
+        if not validate.finite(share) or not 0 <= share <= 1:
+            raise OutOfRange(name, share, "a number in [0, 1]")
     if kind in {"basecagg", "basa"}:
         K = n if kind == "basa" else min(n, max(3, round(colluders * n) + 2))
         times = costs.measure(costs.Setting(kind, n, K, d), repeats)
