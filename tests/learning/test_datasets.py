@@ -268,3 +268,20 @@ def test_samples_and_writers_of_other_kinds_are_refused() -> None:
     one = Samples(pixels, labels)
     with pytest.raises(LengthMismatch):
         Dataset("some", "Some", 10, one, one, np.zeros(3, np.int64))
+
+
+@pytest.mark.parametrize("pixel", [np.nan, np.inf, -1e-45, 1.0000001, 255])
+def test_a_pixel_is_between_0_and_1(pixel: float) -> None:
+    x = np.linspace(0, 1, 32, dtype=np.float32).reshape(2, 1, 4, 4)
+    x[1, 0, 0, 3] = pixel
+    with pytest.raises(OutOfRange, match=r"^x\[19\] = .*: must be in \[0, 1\]$"):
+        Samples(x, np.zeros(2, np.int64))
+
+
+def test_the_hashes_of_a_data_set_stay_as_they_are() -> None:
+    one, hashes = Samples(np.zeros((2, 1, 4, 4), np.float32), np.zeros(2, np.int64)), {"file": "00"}
+    found = Dataset("some", "Some", 10, one, one, None, hashes)
+    hashes["file"] = "01"
+    assert found.hashes == {"file": "00"}
+    with pytest.raises(TypeError):
+        found.hashes["file"] = "01"  # type: ignore[index]

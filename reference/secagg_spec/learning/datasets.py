@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from secagg_spec import system
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
-from secagg_spec.errors import ParameterError
+from secagg_spec.errors import OutOfRange, ParameterError
 from secagg_spec.learning import digits, files
 from secagg_spec.learning.digits import check_labels
 
@@ -47,6 +47,8 @@ class Samples:
         An argument is another kind of array.
     LengthMismatch
         The shapes do not match.
+    OutOfRange
+        A pixel is not in [0, 1].
     """
 
     x: Images
@@ -57,6 +59,9 @@ class Samples:
         validate.array_shape("y", validate.signed("y", self.y), (None,))
         side = self.x.shape[-1] if self.x.ndim else 0
         validate.array_shape("x", self.x, (len(self.y), None, side, side))
+        if self.x.size and not (self.x.min() >= 0 and self.x.max() <= 1):
+            at = int(np.argmin((self.x >= 0) & (self.x <= 1)))
+            raise OutOfRange(f"x[{at}]", float(self.x.ravel()[at]), "in [0, 1]")
 
     def __len__(self) -> int:
         return len(self.y)
@@ -96,6 +101,7 @@ class Dataset:
     hashes: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "hashes", MappingProxyType(dict(validate.mapping("hashes", self.hashes))))
         check_labels("training labels", self.train.y, self.classes)
         check_labels("test labels", self.test.y, self.classes)
         if self.writers is not None:
