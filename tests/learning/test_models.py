@@ -106,6 +106,12 @@ def test_a_label_that_is_no_class_is_refused(label: int) -> None:
         model.evaluate(np.zeros(650), Samples(data.train.x, np.array([0, label, 2])))
 
 
+def test_a_seed_is_no_generator() -> None:
+    seed: Any = 5
+    with pytest.raises(ParameterError, match=r"^rng = 'int': must be of the class Generator$"):
+        models.build("logistic", stand_in.dataset(3)).initial(seed)
+
+
 @pytest.mark.parametrize("device", ["x", "", None, ["cpu"]])
 def test_a_device_that_there_is_not_is_refused(device: Any) -> None:
     some = stand_in.dataset(3)

@@ -148,6 +148,12 @@ def test_a_user_without_a_share_is_named() -> None:
         partitions.split(dataset([0] * 20), "dirichlet", 10, np.random.default_rng(0), 0.01)
 
 
+@pytest.mark.parametrize("rng", [5, None, np.random.RandomState(5)])
+def test_a_seed_is_no_generator(rng: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^rng = '.*': must be of the class Generator$"):
+        partitions.split(dataset([0, 1, 2]), "iid", 3, rng)
+
+
 @pytest.mark.requirement("EXP-02")
 def test_labels_and_parts_that_are_none_are_not_counted() -> None:
     labels, part = np.array([0, 1, 1, 3]), np.array([0, 2])

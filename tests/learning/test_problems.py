@@ -184,6 +184,17 @@ def test_points_and_models_that_do_not_fit_are_refused() -> None:
                 call(np.zeros(narrow.d), points)
 
 
+def test_a_seed_is_no_generator() -> None:
+    seed: Any = 5
+    points = Points(np.ones((1, 4)), np.array([0]), np.ones(1))
+    network = problems.build("network", 4, 3, 0.1)
+    for call in (network.initial, lambda rng: problems.curvature(network, np.zeros(network.d), points, rng)):
+        with pytest.raises(ParameterError, match=r"^rng = 'int': must be of the class Generator$"):
+            call(seed)
+    with pytest.raises(ParameterError, match=r"^model\.shape = \(3,\)"):
+        problems.curvature(network, np.zeros(3), points, np.random.default_rng(5))
+
+
 def test_samples_as_points() -> None:
     samples = Samples((np.arange(12) / 12).astype(np.float32).reshape(3, 1, 2, 2), np.array([2, 0, 1]))
     of = Points.of(samples, np.array([2, 0]))

@@ -201,6 +201,9 @@ def test_what_cannot_be_trained_is_refused() -> None:
     for count in (1, 3):
         with pytest.raises(LengthMismatch, match=r"len\(rngs\)"):
             trainer.train(np.zeros((2, 650)), parts_of([2, 3]), generators(count))
+    seeds: Any = [*generators(1), 5]
+    with pytest.raises(ParameterError, match=r"^rngs\[1\] = 'int': must be of the class Generator$"):
+        trainer.train(np.zeros((2, 650)), parts_of([2, 3]), seeds)
     with pytest.raises(OutOfRange, match=r"samples\.y\[1\] = -100"):
         Trainer(model, Samples(DATA.train.x[:2], np.array([0, -100])), sgd)
     with pytest.raises(OutOfRange, match="rate"):

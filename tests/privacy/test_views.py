@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
 from math import isclose, lcm, log2
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import PrimeField, Ring
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.errors import ParameterError
 from secagg_spec.privacy.probe import probe
 from secagg_spec.privacy.views import (
     Derivation,
@@ -92,6 +94,13 @@ def test_applying_a_core_to_forms_is_applying_it_to_values(order: list[int], num
     values = vector([2, 3, 5, 6])
     by_forms = field.matmul(forms.matrix, values[forms.symbols].reshape(-1, 1))[:, 0]
     assert np.array_equal(by_forms, field.matmul(matrix, values[order].reshape(-1, 1))[:, 0])
+
+
+@pytest.mark.parametrize("index", [-1, 2, True, 0.0, "0", None])
+def test_a_form_that_there_is_not_is_refused(index: Any) -> None:
+    forms = Space(PrimeField(7)).secret("x", 0, range(2))
+    with pytest.raises(ParameterError, match=r"^index = .*: must be an integer in \[0, 1\]$"):
+        forms.row(index)
 
 
 def test_a_name_is_readable() -> None:

@@ -185,7 +185,11 @@ class Model:
         return self.shapes[-1][0]
 
     def initial(self, rng: np.random.Generator) -> RealArray:
-        """Return the initial model (d,); it is drawn layer by layer, weights before biases."""
+        """Return the initial model (d,); it is drawn layer by layer, weights before biases.
+
+        Raises `ParameterError` for what is no generator of numpy.
+        """
+        validate.instance("rng", rng, np.random.Generator)
         return np.concatenate([part for layer in self.layers if layer.shapes for part in self._first(layer, rng)])
 
     def _first(self, layer: Layer, rng: np.random.Generator) -> Iterator[RealArray]:

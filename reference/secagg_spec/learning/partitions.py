@@ -51,12 +51,13 @@ def split(
     Raises
     ------
     ParameterError
-        The partition is unknown, or a user would hold no sample (EXP-04).
+        The partition is unknown, a user would hold no sample (EXP-04), or `rng` is no generator of numpy.
     OutOfRange
         `alpha` is outside its range.
     """
     validate.one_of("partition", kind, PARTITIONS)
     users = validate.integer("users", users, 1, _MOST_USERS)
+    validate.instance("rng", rng, np.random.Generator)
     parts = _divided(dataset, kind, users, rng, _checked(kind, alpha))
     empty = next((user for user, part in enumerate(parts) if not part.size), None)
     if empty is not None:

@@ -289,7 +289,11 @@ class Network(Problem):
         return HIDDEN * self.inputs + self.classes * (HIDDEN + 1)
 
     def initial(self, rng: np.random.Generator) -> RealArray:
-        """Return weights uniform between -1/sqrt(n) and 1/sqrt(n), for n inputs of a unit."""
+        """Return weights uniform between -1/sqrt(n) and 1/sqrt(n), for n inputs of a unit.
+
+        Raises `ParameterError` for what is no generator of numpy.
+        """
+        validate.instance("rng", rng, np.random.Generator)
         below = rng.uniform(-1, 1, HIDDEN * self.inputs) / np.sqrt(self.inputs)
         above = rng.uniform(-1, 1, self.classes * (HIDDEN + 1)) / np.sqrt(HIDDEN + 1)
         return np.concatenate([below, above])
@@ -332,8 +336,11 @@ def build(name: str, inputs: int, classes: int, decay: float) -> Regression | Ne
 def curvature(problem: Problem, model: RealArray, points: Points, rng: np.random.Generator) -> float:
     """Return a lower estimate of the largest absolute eigenvalue of the Hessian at a model.
 
-    The method is power iteration on differences of gradients, from a random direction.
+    The method is power iteration on differences of gradients, from a random direction. Raises `ParameterError` for a
+    model or points of another form than the problem, and for what is no generator of numpy.
     """
+    validate.instance("rng", rng, np.random.Generator)
+    validate.array_shape("model", validate.binary64("model", model), (problem.d,))
     direction, length = rng.standard_normal(problem.d), 0.0
     for _ in range(_ITERATIONS):
         shift = _STEP * direction / np.linalg.norm(direction)

@@ -160,12 +160,14 @@ class Trainer:
         Raises
         ------
         ParameterError
-            A user has no sample, or one that is not the number of a sample; the numbers of users differ; or the rate is
-            not a finite number above 0.
+            A user has no sample, or one that is not the number of a sample; the numbers of users differ; the rate is
+            not a finite number above 0; or a generator is none of numpy.
         """
         starts = validate.reals("starts", starts, (len(parts), self.model.d))
         if len(rngs) != len(parts):
             raise LengthMismatch("len(rngs)", len(rngs), f"{len(parts)}, one for each user")
+        for user, rng in enumerate(rngs):
+            validate.instance(f"rngs[{user}]", rng, np.random.Generator)
         rate = self.sgd.rate if rate is None else _positive("rate", rate)
         parts = [numbers_of_samples(f"parts[{user}]", part, len(self.samples)) for user, part in enumerate(parts)]
         plans = [list(batches(part, self.sgd, rng)) for part, rng in zip(parts, rngs, strict=True)]

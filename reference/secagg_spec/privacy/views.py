@@ -149,7 +149,8 @@ class Forms:
         return len(self.matrix)
 
     def row(self, index: int) -> Forms:
-        """Return one of the forms."""
+        """Return one of the forms; raises `ParameterError` for a number that is that of none."""
+        index = validate.integer("index", index, 0, len(self) - 1)
         return Forms(self.symbols, self.matrix[index : index + 1])
 
     def without(self, known: BoolArray) -> Forms:
