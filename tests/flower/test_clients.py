@@ -517,6 +517,22 @@ def test_what_was_not_packed_is_refused(packed: Any) -> None:
         unpack(packed)
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        *[(head,) for head in (b"text", b"\xff", b"[" * 5000, b'{"bytes":1}')],
+        *[(b'{"bytes":' + number + b"}", b"a") for number in (b"0", b"-1", b"2", b"true", b"1.0", b'"1"')],
+        (b"[]", b"a"),
+        (b'[{"bytes":1},{"bytes":1}]', b"a"),
+        (b'[{"bytes":2},{"bytes":1}]', b"a", b"b"),
+    ],
+)
+def test_what_has_a_right_hash_and_was_not_packed_is_refused(parts: tuple[bytes, ...]) -> None:
+    whole = hashlib.sha256(b"".join(len(part).to_bytes(8, "little") + part for part in parts)).digest()
+    with pytest.raises(errors.ParameterError, match=r"^packed = .*: must be as `pack` writes them$"):
+        unpack([whole, *parts])
+
+
 @given(TREES)
 def test_what_was_changed_since_it_was_packed_is_refused(tree: Any) -> None:
     for other in damages(pack(tree)):

@@ -348,6 +348,16 @@ def test_a_model_keeps_its_types() -> None:
         weights.like(result.arrays, [])
 
 
+@pytest.mark.parametrize("wrong", [np.dtype(bool), np.dtype(complex), np.dtype(object), "f4", None, np.float32])
+def test_types_and_arrays_of_no_real_numbers_are_refused(wrong: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^types\[0\] = .*: must be "):
+        weights.like([np.ones(2)], [wrong])
+    arrays: Any
+    for arrays in ([[1.0]], [np.array([1j])], [np.array([True])], [np.ma.masked_array([1.0])], None):
+        with pytest.raises(ParameterError, match=r"^(the type of )?arrays"):
+            weights.like(arrays, [np.dtype(np.float32)])
+
+
 @pytest.mark.parametrize(
     ("number", "kind", "fits"),
     [

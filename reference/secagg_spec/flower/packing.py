@@ -58,11 +58,23 @@ def unpack(packed: Sequence[bytes]) -> Any:
     if len(given) < 2 or _hash(given[1:]) != given[0]:
         raise ParameterError("packed", f"{len(given)} byte strings", "as they were packed")
     _, head, *leaves = given
+    left = enumerate(leaves, start=1)
 
     def get(found: dict[str, Any]) -> Any:
-        return leaves[found[_LEAF] - 1] if set(found) == {_LEAF} else found
+        if set(found) != {_LEAF}:
+            return found
+        number, leaf = next(left, (0, b""))
+        if type(found[_LEAF]) is not int or found[_LEAF] != number:
+            raise ValueError
+        return leaf
 
-    return json.loads(head, object_hook=get)
+    try:
+        tree = json.loads(head, object_hook=get)
+    except (ValueError, RecursionError):
+        tree = left
+    if tree is left or next(left, None) is not None:
+        raise ParameterError("packed", f"{len(given)} byte strings", "as `pack` writes them")
+    return tree
 
 
 def _hash(parts: Sequence[bytes]) -> bytes:

@@ -154,7 +154,13 @@ def like(arrays: Arrays, types: Sequence[np.dtype[Any]]) -> list[NDArray[Any]]:
         There are not as many types as arrays.
     OutOfRange
         A number does not fit its type.
+    ParameterError
+        An array, or a type, is not one of real numbers of at most 8 bytes.
     """
+    shapes_of(arrays)
+    for at, dtype in enumerate(validate.sequence("types", types, "types of numpy")):
+        if not _is_real(validate.instance(f"types[{at}]", dtype, np.dtype)):
+            raise ParameterError(f"types[{at}]", str(dtype), _REAL)
     if len(types) != len(arrays):
         raise LengthMismatch("len(types)", len(types), f"{len(arrays)}, one for each array")
     return [_as(array, dtype, f"arrays[{at}]") for at, (array, dtype) in enumerate(zip(arrays, types, strict=True))]
