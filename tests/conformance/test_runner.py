@@ -7,6 +7,7 @@ import json
 import random
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -27,6 +28,7 @@ from secagg_spec.conformance.checks.base import Caller, Check, CheckFailed, Decl
 from secagg_spec.conformance.reports.report import write_repro
 from secagg_spec.conformance.running.drawing import SHARED
 from secagg_spec.conformance.running.runner import Failure, Outcome, Settings, first_failure, run, run_check
+from secagg_spec.conformance.sdk.secagg_adapter import Adapter, pack, unpack
 from secagg_spec.conformance.sessions.choices import shared
 from secagg_spec.conformance.targets.reference import adapter as reference
 from tests.quick import one_in, part
@@ -71,6 +73,22 @@ def test_a_failure_that_no_fresh_process_gives_is_inconsistent(judge: Judge) -> 
     failures = [outcome.failure for outcome in judge("state-leak").values() if outcome.verdict == "inconsistent"]
     assert failures
     assert all(failure is not None and failure.repeats is False for failure in failures)
+
+
+@pytest.mark.requirement("CNF-54")
+def test_an_inconsistency_is_not_named_beside_itself() -> None:
+    asked: Counter[str] = Counter()
+    mine = Adapter("mine", "1")
+
+    @mine.operation("field.add")
+    def add(q: str, a: str, b: str) -> dict[str, str]:
+        asked[q + a + b] += 1
+        wrong = asked[q + a + b] == 3
+        return {"value": pack([(x + y + wrong) % int(q) for x, y in zip(unpack(a), unpack(b), strict=True)])}
+
+    [outcome] = run(DirectConnection(mine.answer), Settings(pattern="adapter/independent"))[1]
+    assert outcome.failure is not None
+    assert (outcome.verdict, outcome.failure.repeats, outcome.failure.also) == ("inconsistent", False, ())
 
 
 @pytest.mark.slow

@@ -576,7 +576,7 @@ def _confirm(connection: Connection, caps: Capabilities, failure: Failure) -> Fa
     if again:
         return again
     message = f"{failure.message} (but not in a fresh process: an answer depends on the requests before it)"
-    also = tuple(dict.fromkeys((failure.verdict, *failure.also)))
+    also = tuple(kind for kind in dict.fromkeys((failure.verdict, *failure.also)) if kind != "inconsistent")
     return replace(failure, verdict="inconsistent", message=message, repeats=False, also=also)
 
 
