@@ -196,6 +196,7 @@ def test_an_adapter_that_cannot_be_used_is_an_error(stored: Path, capsys: pytest
         ({"draws": None}, "'draws' is missing"),
         ({"draws": []}, "too few drawn values"),
         ({"draws": ["x", "y", "z", "z", "z"]}, "does not fit"),
+        ({"draws": [{"float": "0x1p9999"}]}, "'draws' is not a list of drawn values as a run writes them"),
     ],
 )
 def test_a_file_of_another_version_is_refused_in_one_line(

@@ -46,7 +46,7 @@ def load(path: Path) -> dict[str, Any]:
         raise UsageError(f"{asked} and {beside.name} are not of one case: one of them was changed since the run")
     try:
         stored["draws"] = [restored(value) for value in _listed(stored["draws"])]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise UsageError(f"{beside}: 'draws' is not a list of drawn values as a run writes them") from None
     return stored
 
