@@ -206,6 +206,7 @@ def test_a_modulus_of_thousands_of_digits_is_a_bad_parameter() -> None:
         (b'{"id": 1, "op": "hello", "params": {}, "rand": null}', 1),
         (b'{"id": 1, "op": "hello", "params": {}, "more": 1}', 1),
         (b'{"id": 1, "op": "hello", "params": {}, "raw": true}', 1),
+        (b'{"id": 1, "op": "field.add", "params": {}, "raw": true}', 1),
     ],
 )
 def test_a_line_that_is_no_request_is_malformed(line: bytes, id: int | None) -> None:

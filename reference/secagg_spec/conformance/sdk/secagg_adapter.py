@@ -320,15 +320,13 @@ class Adapter:
 
     def _result(self, request: dict[str, Any]) -> dict[str, Any]:
         check_members(request)
+        listed = self.hello["operations"].get(request["op"], {}).get("raw", [])
+        if "raw" in request and (request["raw"] is not True or not listed):
+            raise Reject("malformed", "raw is true, where the operation declares raw values")
         if request["op"] == "hello":
-            if "raw" in request:
-                raise Reject("malformed", "hello has no member 'raw'")
             return self.hello
         if request["op"] not in self._handlers:
             raise Unsupported
-        listed = self.hello["operations"][request["op"]].get("raw", [])
-        if "raw" in request and (request["raw"] is not True or not listed):
-            raise Reject("malformed", "raw is true, where the operation declares raw values")
         result = dict(self._handlers[request["op"]](**self._arguments(request["op"], request)))
         if "raw" in request:
             result["raw"] = {name: _raw(name, result[name]) for name in listed}
