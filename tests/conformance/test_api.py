@@ -75,6 +75,15 @@ def test_a_function_that_raises_or_answers_no_json_has_failed(answer: Callable[[
     assert [found.outcome.verdict for found in report.judged] == [verdict]
 
 
+@pytest.mark.parametrize("result", [{}, {"value": None}])
+def test_a_vector_that_is_missing_or_null_is_named(result: dict[str, Any]) -> None:
+    mine = Adapter("mine", "1")
+    mine.operation("field.add")(lambda q, a, b: result)
+    [judged] = api.judge(mine.answer, cases=1, pattern="field.add/exact").judged
+    assert judged.outcome.failure is not None
+    assert judged.outcome.failure.message == "field.add: the result has no vector 'value': it is missing or null"
+
+
 def test_the_words_of_an_adapter_may_be_paths(tmp_path: Path) -> None:
     words: list[str | Path] = [Path(FAKE[0]), Path(FAKE[1]), "none"]
     assert api.judge(words, cases=2, pattern="field.add/exact").exit_code == 0

@@ -314,7 +314,7 @@ class Caller:
 
     def _unpack(self, op: str, text: Any, member: str, read: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
         if text is None:
-            raise CheckFailed("protocol", f"{op}: the result has no member {member!r}, a vector")
+            raise CheckFailed("protocol", f"{op}: the result has no vector {member!r}: it is missing or null")
         try:
             return read(text)
         except ValueError as error:
