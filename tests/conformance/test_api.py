@@ -139,6 +139,14 @@ def test_what_cannot_be_used_is_refused(adapter: Any, options: dict[str, Any], s
             function(adapter, **options)
 
 
+def test_what_is_not_declared_is_named_in_a_skip() -> None:
+    mine = Adapter("mine", "1")
+    mine.operation("mds.encode")(lambda **params: {})
+    [test] = adapter_tests(mine.answer, pattern="mds/sum")
+    with pytest.raises(unittest.SkipTest, match=r"^not offered: mds\.decode$"):
+        test.run()
+
+
 def came_out(test: api.AdapterTest) -> str:
     """What a test says: pass, skip, expected, fail."""
     try:

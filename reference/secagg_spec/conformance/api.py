@@ -275,7 +275,8 @@ class AdapterTest:
         """
         obstacle = self.check.obstacle(self.of.caps)
         if obstacle:
-            raise unittest.SkipTest(obstacle)
+            missing = [name for name in self.check.operations if not self.of.caps.offers(name)]
+            raise unittest.SkipTest(f"{obstacle}: {', '.join(missing)}" if missing else obstacle)
         outcome = self.of.outcome(self.check)
         if outcome.verdict == "unsupported":
             raise unittest.SkipTest(outcome.note)
