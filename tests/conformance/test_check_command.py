@@ -132,6 +132,13 @@ def unusable(steps: dict[str, Step], step: str) -> Step:
     return steps[step]
 
 
+def test_an_adapter_that_closes_its_output_and_runs_on_is_not_said_to_end(tmp_path: Path) -> None:
+    adapter = script(tmp_path, "import os, time\nos.close(1)\ntime.sleep(60)\n")
+    step = unusable(taken(sys.executable, adapter), "hello")
+    assert "and ran on" in step.said
+    assert step.hint == "keep standard input and standard output open until the input ends"
+
+
 def test_a_command_that_there_is_not() -> None:
     assert "there is no command /nowhere/adapter" in unusable(taken("/nowhere/adapter"), "start").said
 

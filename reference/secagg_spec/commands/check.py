@@ -50,6 +50,7 @@ _HINTS = (
     ("is a JSON object; this line is not", _ONE_LINE),
     ("does not have its id", "copy the id of the request into its answer"),
     ("meets another answer", "write exactly one line for each request"),
+    ("and ran on", "keep standard input and standard output open until the input ends"),
     ("line feed", "end every answer with one line feed"),
     ("an answer has", "an answer has the id and one of result, reject, error, unsupported, and nothing else"),
     ("reject code", "use one of the codes of spec/adapter.md, section 5"),
@@ -242,12 +243,12 @@ def _handshake(connection: ProcessConnection) -> Capabilities:
 def _hello_hint(connection: ProcessConnection, broken: AdapterBroken) -> str:
     if broken.verdict == "timeout":
         return _silence_hint(connection, str(broken))
-    if broken.verdict == "crash":
+    if broken.verdict == "crash" and "and ran on" not in str(broken):
         by_hand = f"echo '{HELLO.line(1).strip()}' | {shlex.join(connection.command)}"
         return f"the program ends at once; to see why, run it by hand: {by_hand}"
     if "not JSON" in str(broken):
         return "something is printed to standard output: print to standard error instead"
-    return _hint("protocol", str(broken))
+    return _hint(broken.verdict, str(broken))
 
 
 def _silence_hint(connection: ProcessConnection, said: str) -> str:
