@@ -75,6 +75,25 @@ def test_a_function_that_raises_or_answers_no_json_has_failed(answer: Callable[[
     assert [found.outcome.verdict for found in report.judged] == [verdict]
 
 
+@pytest.mark.requirement("ADP-04")
+@pytest.mark.parametrize(
+    ("content", "verdict"),
+    [
+        ({"result": {}}, "wrong_value"),
+        ({"reject": {"code": "malformed"}}, "wrong_reason"),
+        ({"error": {"message": "no"}}, "error"),
+        ({"unsupported": True}, "pass"),
+    ],
+)
+def test_a_refusal_of_what_is_not_declared_is_none_that_fits(content: dict[str, Any], verdict: str) -> None:
+    mine = Adapter("mine", "1")
+    report = api.judge(
+        lambda request: mine.answer(request) if request["op"] == "hello" else {"id": request["id"], **content},
+        pattern="adapter/undeclared-operation",
+    )
+    assert [judged.outcome.verdict for judged in report.judged] == [verdict]
+
+
 @pytest.mark.parametrize("result", [{}, {"value": None}])
 def test_a_vector_that_is_missing_or_null_is_named(result: dict[str, Any]) -> None:
     mine = Adapter("mine", "1")

@@ -266,7 +266,7 @@ class Caller:
         """Send a request that only the answer ``unsupported`` fits."""
         answer = self.ask(op, params, rand)
         if answer.kind != "unsupported":
-            verdict = "error" if answer.kind == "error" else "wrong_value"
+            verdict = {"error": "error", "reject": "wrong_reason"}.get(answer.kind, "wrong_value")
             raise CheckFailed(verdict, f"{why}; the answer was {answer.said}", {"unsupported": True}, LAST)
 
     def each_refused(
