@@ -240,9 +240,44 @@ def test_a_type_says_in_words_what_it_takes() -> None:
         ("{a:[integer],b:text}", {"a": [1], "b": ""}, {"a": [1]}, "an object with a (a list, each entry of it a JSON"),
         ("[integer]?", None, [None], "a list, each entry of it a JSON integer; or null"),
         ("[[integer]]", [[], [7]], [7], "a list, each entry of it a list, each entry of it a JSON integer"),
+        ("[elements8]", ["00" * 16], ["00" * 12], "a list, each entry of it lowercase hex digits, 16 for each element"),
     ):
         assert secagg_adapter.has_form(right, type)
         assert not secagg_adapter.has_form(wrong, type)
         assert secagg_adapter.said(type).startswith(words)
     assert secagg_adapter.has_form("1" * 41, "decimal", digits=None)
     assert not secagg_adapter.has_form("1" * 41, "decimal")
+
+
+ADDING = {"id": 1, "op": "field.add", "params": {"q": "5", "a": "01000000", "b": "01000000"}}
+
+
+@pytest.mark.parametrize("given", [None, [1], "value", 5])
+def test_a_handler_that_returns_no_members_is_named(given: Any) -> None:
+    mine = secagg_adapter.Adapter("x", "1")
+    mine.operation("field.add")(lambda q, a, b: given)
+    said = "the handler of field.add returns the members of a result by name, not "
+    assert said + repr(given) in mine.answer(ADDING)["error"]["message"]
+
+
+@pytest.mark.requirement("ADP-55")
+@pytest.mark.parametrize("raw", [[1.5], "12", [1, -0.25]])
+def test_a_raw_value_that_is_no_integer_is_not_cut_to_one(raw: Any) -> None:
+    mine = secagg_adapter.Adapter("x", "1")
+    mine.operation("field.add", raw=["value"])(lambda q, a, b: {"value": secagg_adapter.repaired(a, raw)})
+    assert " is no integer: the raw values of a vector are" in mine.answer({**ADDING, "raw": True})["error"]["message"]
+
+
+@pytest.mark.requirement("ADP-55")
+@pytest.mark.parametrize(("raw", "shown"), [([5.0, 2**60, -3], ["5", str(2**60), "-3"]), (b"ab", "6162"), ([], [])])
+def test_a_raw_value_is_given_as_it_is(raw: Any, shown: Any) -> None:
+    mine = secagg_adapter.Adapter("x", "1")
+    mine.operation("field.add", raw=["value"])(lambda q, a, b: {"value": secagg_adapter.repaired(a, raw)})
+    assert mine.answer({**ADDING, "raw": True})["result"]["raw"] == {"value": shown}
+
+
+@pytest.mark.requirement("ADP-55")
+def test_a_declared_member_that_is_not_returned_is_named() -> None:
+    mine = secagg_adapter.Adapter("x", "1")
+    mine.operation("field.add", raw=["value"])(lambda q, a, b: {})
+    assert "TypeError: value is declared as raw" in mine.answer({**ADDING, "raw": True})["error"]["message"]

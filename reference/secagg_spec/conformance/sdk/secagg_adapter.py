@@ -31,7 +31,7 @@ import re
 import struct
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO, Final, NoReturn
 
 PROTOCOL: Final = (1, 1)
@@ -240,8 +240,15 @@ def repaired(answer: str, raw: Sequence[int] | bytes) -> str:
     before. They may be of any size and number, and may not need a repair.
     """
     text = _Repaired(answer)
-    text.raw = raw.hex() if isinstance(raw, bytes) else [str(int(number)) for number in raw]
+    text.raw = raw.hex() if isinstance(raw, bytes) else [str(_whole(number)) for number in raw]
     return text
+
+
+def _whole(number: Any) -> int:
+    whole = int(number)
+    if whole != number:
+        raise TypeError(f"{number!r} is no integer: the raw values of a vector are, and those of bytes are bytes")
+    return whole
 
 
 def _raw(name: str, value: Any) -> Any:
@@ -327,9 +334,13 @@ class Adapter:
             return self.hello
         if request["op"] not in self._handlers:
             raise Unsupported
-        result = dict(self._handlers[request["op"]](**self._arguments(request["op"], request)))
+        given = self._handlers[request["op"]](**self._arguments(request["op"], request))
+        if not isinstance(given, Mapping):
+            said = f"the handler of {request['op']} returns the members of a result by name"
+            raise TypeError(f"{said}, not {given!r:.40}")
+        result = dict(given)
         if "raw" in request:
-            result["raw"] = {name: _raw(name, result[name]) for name in listed}
+            result["raw"] = {name: _raw(name, result.get(name)) for name in listed}
         self._note_sessions(request["op"], request["params"])
         return result
 
@@ -631,6 +642,8 @@ def said(form: str) -> str:
         return "[" + "; ".join(said(type) for _, type in members(form)) + "]"
     if form[0] == "{":
         return "an object with " + " and ".join(f"{name} ({said(type)})" for name, type in members(form))
+    if form.startswith("elements"):
+        return f"lowercase hex digits, {2 * int(form[8:])} for each element"
     return _WORDS.get(form, form)
 
 
