@@ -145,7 +145,7 @@ def test_a_modulus_larger_than_all_that_are_allowed_is_named(
             ({"implementation": {"name": name, "version": "1", "language": "c"}}, "'name' is .*; it must be the name")
             for name in ("", " \t")
         ),
-        ({"operations": {"field.add": {"raw": []}}}, r"'raw' of 'field.add' is \[\]; it lists some of value$"),
+        ({"operations": {"field.add": {"raw": []}}}, r"'raw' of 'field.add' is \[\]; it is a list with some of value$"),
         ({"operations": {"session.step": {"raw": []}}}, r"'raw' of 'session.step' is \[\]; it has to be absent here$"),
         ({"operations": {"echo": {"parties": ["secagg.user"]}}}, "'parties'; it may have composed, parameter_sets"),
     ],

@@ -342,7 +342,7 @@ def _check_composed(name: str, declaration: Mapping[str, Any]) -> None:
     raw = declaration["raw"]
     known = isinstance(raw, list) and all(isinstance(one, str) and one in rawable(name) for one in raw)
     if not known or not raw:
-        may = f"lists some of {', '.join(rawable(name))}" if rawable(name) else "has to be absent here"
+        may = f"is a list with some of {', '.join(rawable(name))}" if rawable(name) else "has to be absent here"
         raise AdapterUnusable(f"hello: 'raw' of {name!r} is {raw!r}; it {may}")
     if len(set(raw)) < len(raw):
         raise AdapterUnusable(f"hello: 'raw' of {name!r} is {raw!r}; it names a member twice")
