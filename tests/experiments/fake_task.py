@@ -12,6 +12,7 @@ from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import OutOfRange
 from secagg_spec.experiments.aggregates import weighted_mean
 from secagg_spec.experiments.runs import Task
+from secagg_spec.learning.datasets import Dataset, Samples
 from secagg_spec.learning.training import IntArray
 
 
@@ -112,7 +113,8 @@ def task(sizes: Sequence[int] = (1, 2, 3, 4), seed: int = 0, spoilt: int = -1) -
     """A task in which user u holds sizes[u] samples."""
     ends = np.cumsum(sizes)
     parts = tuple(np.arange(end - size, end) for end, size in zip(ends, sizes, strict=True))
-    data: Any = type("Data", (), {"test": None, "train": range(ends[-1])})
+    samples = Samples(np.zeros((ends[-1], 1, 1, 1), np.float32), np.zeros(ends[-1], np.int64))
+    data = Dataset("mnist", "MNIST", 10, samples, samples)
     model: Any = Model()
     trainer: Any = Trainer(spoilt=spoilt)
     return Task(data, parts, model, trainer, seed)
