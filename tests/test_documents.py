@@ -49,6 +49,19 @@ def test_what_is_no_usable_json_is_refused_in_one_line(text: str, tmp_path: Path
         assert str(refused.value) == JSON[text]
 
 
+def test_a_name_that_comes_twice_is_found_at_once_among_many() -> None:
+    names = [*map(str, range(100_000)), "99999"]
+    with pytest.raises(documents.Limit, match=r"^holds an object with two members '99999'$"):
+        documents.from_json("{" + ", ".join(f'"{name}": 1' for name in names) + "}")
+
+
+@pytest.mark.parametrize("text", [None, b"{}", 5])
+def test_what_is_no_text_is_refused(text: Any) -> None:
+    for read in (documents.from_json, documents.from_toml):
+        with pytest.raises(ValueError, match=r"^is no text, but of the class "):
+            read(text)
+
+
 @pytest.mark.parametrize("text", TOML)
 def test_what_is_no_usable_toml_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(ValueError, match=r"[a-z]") as refused:

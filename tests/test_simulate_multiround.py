@@ -133,6 +133,7 @@ def test_large_families_are_told_by_their_power_of_ten(capsys: pytest.CaptureFix
         (["--batch", "13"], "batch = 13: must be an integer in [1, 12]"),
         (["--rounds", "0"], "rounds = 0: must be an integer in [1, 1000]"),
         (["--users", "1000000000", "--chosen", "8"], "must be at most 2097152 elements"),
+        (["--users", "120", "--chosen", "120", "--length", "1"], "give fewer --rounds or --chosen, fewer --users or"),
         (["--length", "0"], "length = 0: must be an integer"),
         (["--seed", "-1"], "seed = -1: must be an integer"),
     ],

@@ -78,7 +78,7 @@ def read_text(path: Path, most: int = 1 << 29) -> str:
         The file is not UTF-8.
     """
     try:
-        return system.regular(path, most).read_text(encoding="utf-8-sig")
+        return system.regular(Path(path), most).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         line = 1 + error.object[: error.start].count(b"\n")
         raise NotText(f"is not UTF-8 in line {line}") from None
@@ -92,10 +92,16 @@ def from_json(text: str) -> Any:
     ValueError
         The text is not JSON, as `NotJSON` with a line in most cases; or, as `Limit`, it is beyond a limit.
     """
-    value = loads(text)
+    value = loads(_text(text))
     if too_deep(value, DEEPEST):
         raise TooDeep
     return value
+
+
+def _text(text: object) -> str:
+    if not isinstance(text, str):
+        raise ValueError(f"is no text, but of the class {type(text).__name__}")
+    return text
 
 
 class NotJSON(ValueError):
@@ -160,7 +166,8 @@ def _refuse_infinite(number: str) -> None:
 
 
 def _refuse_twice(names: list[str]) -> None:
-    twice = next(name for at, name in enumerate(names) if name in names[:at])
+    seen = set[str]()
+    twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
     raise Limit(f"holds an object with two members {twice[:80]!r}")
 
 
@@ -189,8 +196,9 @@ def from_toml(text: str) -> dict[str, Any]:
     ValueError
         The text is not TOML, as `tomllib.TOMLDecodeError`; or, as `Limit`, it is beyond a limit.
     """
+    given = _text(text)
     try:
-        content = tomllib.loads(text, parse_float=_toml_real)
+        content = tomllib.loads(given, parse_float=_toml_real)
     except (tomllib.TOMLDecodeError, Limit):
         raise
     except RecursionError:

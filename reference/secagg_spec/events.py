@@ -261,7 +261,7 @@ def _event(fields: Sequence[str], kinds: Sequence[str]) -> Event:
     if kinds:
         validate.one_of("kind", kind, kinds)
     if not _USER.fullmatch(user):
-        raise ParameterError("user", user, "a whole number, as 0 or 17")
+        raise ParameterError("user", user, "a whole number of at most 10 digits, as 0 or 17")
     moment = float(time)
     if not moment and _NOT_ZERO.match(time):
         raise ParameterError("time", time, "0, or so large that the nearest float is not 0")

@@ -51,6 +51,9 @@ def test_an_entry_is_stale_when_its_check_passes_or_fails_otherwise(tmp_path: Pa
     ]
     [problem] = expectations.stale("node", [FAILED], entries(tmp_path, verdict="error"))
     assert problem.endswith("fails as wrong_value instead")
+    [problem] = expectations.stale("node", [FAILED], entries(tmp_path, message="something else"))
+    assert FAILED.failure
+    assert problem.endswith(f"fails as wrong_value with another message: {FAILED.failure.message}")
 
 
 def test_an_entry_is_not_judged_when_its_checks_did_not_run(tmp_path: Path) -> None:

@@ -298,11 +298,16 @@ def vector(id: str) -> Vector:
     return shipped.VECTORS[id]
 
 
-@pytest.mark.parametrize("segment", ["", "zz", 7, None, "0" * 16])
-def test_a_segment_of_another_form_fails_a_vector(segment: Any) -> None:
+@pytest.mark.requirement("CNF-58", "ADP-15")
+@pytest.mark.parametrize(
+    ("segment", "verdict"),
+    [("", "wrong_value"), ("0" * 16, "wrong_value"), ("zz", "protocol"), ("AB" * 8, "protocol"), (7, "protocol"),
+     (None, "protocol")],
+)  # fmt: skip
+def test_a_segment_of_another_form_fails_a_vector(segment: Any, verdict: str) -> None:
     connection = DirectConnection(wrong("heterosag.average", lambda right, given: {"segment": segment}).answer)
     caps, _ = run(connection, Settings(pattern="no such check"))
-    assert judge(connection, caps, vector("average-mean-unit-5-2")).verdict == "wrong_value"
+    assert judge(connection, caps, vector("average-mean-unit-5-2")).verdict == verdict
 
 
 @pytest.mark.requirement("ERR-01", "HSA-18", "HSA-27")

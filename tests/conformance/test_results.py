@@ -80,7 +80,9 @@ def test_each_entry_has_its_stored_failure(stored: dict[str, dict[str, Any]], ta
 def asked(result: dict[str, Any]) -> set[str]:
     """Return the checks of this kit that an adapter is asked which declares itself as the stored one did."""
     about = result["implementation"]
-    hello = {"protocol": [*PROTOCOL], "implementation": about, **about, "randomness": result["randomness"]}
+    named = {name: about[name] for name in ("name", "version", "language")}
+    declared = {name: value for name, value in about.items() if name not in named}
+    hello = {"protocol": [*PROTOCOL], "implementation": named, **declared, "randomness": result["randomness"]}
     caps = shake_hands(Answer("result", hello))
     return {check.id for check in suite.everything().values() if not check.obstacle(caps)}
 

@@ -112,3 +112,20 @@ def test_seeds_of_another_length_are_refused(size: int) -> None:
 def test_what_is_no_pair_of_keys_is_refused(keys: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="keys"):
         pairwise_key(CONTEXT, bytes(32), keys)
+
+
+@pytest.mark.requirement("ERR-02", "MSK-02", "MSK-03")
+@pytest.mark.parametrize("user", ["a", b"a\0\0\0", None, 1.0, -1, 2**32 - 1])
+def test_a_mask_has_a_user_by_its_number(user: Any) -> None:
+    for derived in (self_key, commitment):
+        with pytest.raises(ParameterError, match=r"^user = "):
+            derived(CONTEXT, bytes(32), user)
+
+
+@pytest.mark.requirement("ERR-02", "MSK-01", "MSK-02")
+@pytest.mark.parametrize("segment", ["a", b"a\0\0\0", None, -1, 2**32])
+def test_a_mask_has_a_segment_by_its_number(segment: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^segment = "):
+        self_key(CONTEXT, bytes(32), 1, segment)
+    with pytest.raises(ParameterError, match=r"^segment = "):
+        pairwise_key(CONTEXT, bytes(32), {0: bytes(32), 1: bytes(32)}, segment)

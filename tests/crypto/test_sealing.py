@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from cryptography.hazmat.primitives import hashes, hmac
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from secagg_spec import resources
 from secagg_spec.crypto import keys
 from secagg_spec.crypto.keys import Roster
-from secagg_spec.crypto.sealing import OVERHEAD, Context, SealedChannel, SealedStampedChannel, binding
+from secagg_spec.crypto.sealing import OVERHEAD, Context, Lane, SealedChannel, SealedStampedChannel, binding
 from secagg_spec.errors import DecryptionFailed, LengthMismatch, ParameterError, Replay, UnknownUser, WeakKey
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
 
@@ -371,3 +371,36 @@ def test_the_secret_does_not_stand_in_the_text_of_a_channel() -> None:
 def test_parameters_that_are_none_have_no_hash(numbers: Any) -> None:
     with pytest.raises(ParameterError):
         keys.hash_parameters(numbers)
+
+
+@pytest.mark.requirement("ERR-02", "SEA-03")
+@pytest.mark.parametrize("stamp", ["a", None, 0.5, 1.0, True, -5, 2**32])
+def test_a_stamp_is_an_integer_also_after_the_first_payload(stamp: Any) -> None:
+    sealed = SealedStampedChannel(CONTEXT, PRIVATE[0], ROSTER)
+    sealed.close(1, 0, 1, b"x")
+    with pytest.raises(ParameterError, match=r"^stamp = "):
+        sealed.close(stamp, 0, 2, b"x")
+
+
+@pytest.mark.requirement("ERR-02", "KEY-02")
+@pytest.mark.parametrize(
+    "changed", [{"protocol": 5}, {"parameters": "abc"}, {"session": None}, {"round": "r"}, {"round": -1}]
+)
+def test_a_context_is_of_text_bytes_and_integers(changed: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match=f"^{next(iter(changed))} = "):
+        replace(CONTEXT, **changed)
+
+
+@pytest.mark.requirement("ERR-02", "KEY-02")
+@pytest.mark.parametrize("name", ["sender", "receiver"])
+def test_the_users_of_a_lane_are_integers(name: str) -> None:
+    lane = Lane(CONTEXT, 0, 1, ROSTER.keys[0], ROSTER.keys[1])
+    with pytest.raises(ParameterError, match=f"^{name} = 'a'"):
+        replace(lane, **{name: cast("Any", "a")})
+
+
+@pytest.mark.requirement("ERR-02", "KEY-02")
+def test_what_a_key_is_bound_to_is_bytes() -> None:
+    info: Any = "x"
+    with pytest.raises(ParameterError, match=r"^info = 'str': must be bytes$"):
+        keys.derive(bytes(32), bytes(16), info)

@@ -285,3 +285,9 @@ def test_the_hashes_of_a_data_set_stay_as_they_are() -> None:
     assert found.hashes == {"file": "00"}
     with pytest.raises(TypeError):
         found.hashes["file"] = "01"  # type: ignore[index]
+
+
+def test_a_data_file_is_bytes() -> None:
+    data: Any = "x"
+    with pytest.raises(ParameterError, match=r"^data = 'str': must be bytes$"):
+        files.checked("mnist_writers.npz", data, "there")

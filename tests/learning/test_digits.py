@@ -100,7 +100,7 @@ def test_no_more_is_unpacked_than_the_header_says(lengths: tuple[int, ...]) -> N
 
 @pytest.mark.parametrize("axes", [0, 256, -1, True, 3.0, "3", None])
 def test_axes_that_no_file_has_are_refused(axes: Any) -> None:
-    with pytest.raises(ParameterError, match=r"^axes = .*: must be an integer in \[1, 255\]$"):
+    with pytest.raises(ParameterError, match=r"^axes = .*: must be an integer in \[1, 64\]$"):
         digits.bytes_of_idx(idx(IMAGES), axes, "some")
     with pytest.raises(ParameterError, match=r"^packed = 'str': must be bytes$"):
         digits.bytes_of_idx("some", 3, "some")  # type: ignore[arg-type]
@@ -139,3 +139,8 @@ def test_the_images_of_scikit_learn_are_there() -> None:
     found = digits.bundled()
     assert (len(found.labels), found.side, found.mean().shape) == (1797, 8, (8, 8))
     assert 0 <= found.images(np.arange(9)).min() <= found.images(np.arange(9)).max() == 1
+
+
+def test_an_array_has_64_axes_at_most() -> None:
+    with pytest.raises(ParameterError, match=r"^axes = 65: must be an integer in \[1, 64\]$"):
+        digits.bytes_of_idx(b"", 65, "there")

@@ -116,7 +116,7 @@ def test_a_seed_is_no_generator() -> None:
 def test_a_device_that_there_is_not_is_refused(device: Any) -> None:
     some = stand_in.dataset(3)
     model = models.build("logistic", some)
-    with pytest.raises(ParameterError, match=r"^device = .*: must be a device of PyTorch"):
+    with pytest.raises(ParameterError, match=r"^device = .*: must be a device that PyTorch has here"):
         model.evaluate(np.zeros(model.d), some.test, device)
 
 
@@ -124,3 +124,25 @@ def test_no_samples_have_no_score() -> None:
     data = stand_in.dataset(3)
     with pytest.raises(LengthMismatch, match=r"len\(samples\) = 0"):
         models.build("logistic", data).evaluate(np.zeros(650), Samples(data.train.x[:0], data.train.y[:0]))
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "mps", "meta"])
+def test_a_device_that_pytorch_does_not_have_here_is_refused(device: str) -> None:
+    some = stand_in.dataset(3)
+    model = models.build("logistic", some)
+    with pytest.raises(ParameterError, match=rf"^device = '{device}': must be a device that PyTorch has here"):
+        model.evaluate(np.zeros(model.d), some.test, device)
+
+
+@pytest.mark.parametrize("name", ["logistic", "mlp"])
+@pytest.mark.parametrize("shape", [(2, 8, 8), (1, 9, 9), (1, 3, 3)])
+def test_images_of_another_shape_are_refused(name: str, shape: tuple[int, ...]) -> None:
+    model = models.build(name, stand_in.dataset(3))
+    others = Samples(np.zeros((3, *shape), np.float32), np.zeros(3, np.int64))
+    with pytest.raises(LengthMismatch, match=r"^samples\.x\.shape\[1:\] = "):
+        model.evaluate(np.zeros(model.d), others)
+
+
+def test_a_model_without_dense_layers_has_none() -> None:
+    assert models.Model("x", (models.Convolution(1, 3, 8),)).dense is None
+    assert models.Model("x", ()).dense is None

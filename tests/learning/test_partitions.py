@@ -167,7 +167,7 @@ def test_labels_and_parts_that_are_none_are_not_counted() -> None:
         with pytest.raises(ParameterError, match=r"^labels(\.shape)? = "):
             partitions.label_counts(wrong, [part], CLASSES)
     for wrong in (0, True, None, 4.0):
-        with pytest.raises(ParameterError, match=rf"^classes = {wrong}: must be an integer >= 1$"):
+        with pytest.raises(ParameterError, match=rf"^classes = {wrong}: must be an integer in \[1, 1048576\]$"):
             partitions.label_counts(labels, [part], wrong)
     one, calls = (
         dataset([0, 1, 1, 3]),
@@ -217,3 +217,9 @@ def test_what_fits_no_partition_is_refused(kind: str, users: int, alpha: Any, sa
 def test_alpha_outside_its_range_is_refused(alpha: float) -> None:
     with pytest.raises(OutOfRange, match=r"^alpha"):
         partitions.split(dataset([0, 1, 2]), "dirichlet", 2, np.random.default_rng(0), alpha)
+
+
+@pytest.mark.parametrize("classes", [2**21, 2**40, 2**70])
+def test_more_classes_than_any_data_set_has_are_refused(classes: int) -> None:
+    with pytest.raises(ParameterError, match=r"^classes = .*: must be an integer in \[1, 1048576\]$"):
+        partitions.label_counts(np.zeros(1, np.int64), [np.array([0])], classes)

@@ -219,3 +219,15 @@ def test_samples_as_points() -> None:
 def test_what_is_no_problem_is_refused(arguments: tuple[Any, ...], fault: str) -> None:
     with pytest.raises(ParameterError, match=fault):
         problems.build(*arguments)
+
+
+def test_the_curvature_of_what_is_flat_is_0() -> None:
+    points = Points(np.zeros((2, INPUTS)), np.array([0, 1]), np.full(2, 0.5))
+    flat = Regression(INPUTS, CLASSES, 0.0)
+    assert problems.curvature(flat, np.zeros(flat.d), points, np.random.default_rng(0)) == 0
+
+
+def test_points_of_several_lengths_are_not_joined() -> None:
+    parts = [Points(np.ones((2, inputs)), np.array([0, 1]), np.full(2, 0.5)) for inputs in (4, 3)]
+    with pytest.raises(LengthMismatch, match=r"^parts\[1\]\.x\.shape"):
+        Points.joined(parts)

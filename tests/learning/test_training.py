@@ -208,3 +208,15 @@ def test_what_cannot_be_trained_is_refused() -> None:
         Trainer(model, Samples(DATA.train.x[:2], np.array([0, -100])), sgd)
     with pytest.raises(OutOfRange, match="rate"):
         trainer.train(np.zeros((1, 650)), parts_of([2]), generators(1), -1.0)
+
+
+@pytest.mark.parametrize("rate", [1e39, 1e300])
+def test_a_rate_beyond_binary32_is_refused(rate: float) -> None:
+    with pytest.raises(OutOfRange, match=r"^rate = .*: must be a finite number above 0, in the range of binary32$"):
+        LocalSGD(1, 1, rate)
+
+
+def test_images_of_another_shape_are_not_trained_on() -> None:
+    others = Samples(np.zeros((3, 2, 8, 8), np.float32), np.zeros(3, np.int64))
+    with pytest.raises(LengthMismatch, match=r"^samples\.x\.shape"):
+        Trainer(models.build("logistic", DATA), others, LocalSGD(1, 1, 0.1))

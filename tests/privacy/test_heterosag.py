@@ -614,3 +614,8 @@ def test_a_case_is_exact_when_all_of_its_cells_are(wrong: int, monkeypatch: pyte
 def test_whether_survivors_answer_is_a_truth_value(answered: Any) -> None:
     with pytest.raises(ParameterError, match=r"^answered = .*must be of the class bool$"):
         situation(PRESETS["tiny"], answered=answered)
+
+
+def test_odds_are_for_2_to_the_16_users_at_most() -> None:
+    with pytest.raises(ParameterError, match=r"^users = 65537: must be an integer in \[0, 65536\]$"):
+        odds.few(2**16 + 1, 2, Fraction(1, 2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import isclose, log2
+from typing import Any
 
 import numpy as np
 import pytest
@@ -181,7 +182,7 @@ def test_functionals_are_readable(row: list[int], text: str) -> None:
 
 def test_a_functional_has_a_coefficient_for_each_name() -> None:
     for names in (("a",), ("a", "b", "c")):
-        with pytest.raises(ValueError, match="zip"):
+        with pytest.raises(LengthMismatch, match=r"^len\(names\) = "):
             readable(vector([1, 2]), names, 7)
 
 
@@ -223,3 +224,26 @@ def test_of_functionals_that_follow_from_each_other_the_simpler_one_is_named() -
     assert sorted(integers_of(found.excess)) == [[0, 0, 2], [2, 1, 1]]
     by_hand = members(6, [[0, 0, 2], [2, 1, 1]], 3)
     assert by_hand == members(6, [[0, 3, 1], [2, 1, 1]], 3) == members(6, integers_of(rows), 3)
+
+
+def test_rows_are_decided_for_any_modulus() -> None:
+    found = module.decide_rows(2**70, [[2**69]], 0, [], ("s",))
+    assert found.excess.tolist() == [[2**69]]
+    assert found.leak == 2
+
+
+@pytest.mark.parametrize("noise", [-1, 0.5, None])
+def test_the_number_of_uniform_symbols_is_none_or_more(noise: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^noise = .*: must be an integer in "):
+        module.decide_rows(4, [[1]], noise, [], ("s",))
+
+
+def test_names_of_secrets_are_text_also_where_nothing_leaks() -> None:
+    names: Any = (1,)
+    empty = np.zeros((0, 1), np.uint64)
+    with pytest.raises(ParameterError, match=r"^secrets\[0\] = 'int': must be of the class str$"):
+        decide(Ring(4), empty, np.zeros((0, 0), np.uint64), empty, names)
+    with pytest.raises(ParameterError, match=r"^names\[0\] = 'int': must be of the class str$"):
+        module.decide_rows(4, [], 0, [], names)
+    with pytest.raises(LengthMismatch, match=r"^len\(names\) = 1: must be 2"):
+        readable(np.array([1, 2], np.uint64), ("a",), 4)

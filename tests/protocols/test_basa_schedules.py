@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.staleness import realised_weight
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SeededSource
-from secagg_spec.errors import ParameterError, ProtocolError, TooFewSurvivors, UnknownUser, WrongPhase
+from secagg_spec.errors import LengthMismatch, ParameterError, ProtocolError, TooFewSurvivors, UnknownUser, WrongPhase
 from secagg_spec.protocols.basa.cores import PRESETS, Parameters
-from secagg_spec.protocols.basa.runs import Run
+from secagg_spec.protocols.basa.runs import Run, SigningKeys
 from secagg_spec.protocols.steps import Network, Randomness, Step
 from tests.protocols.positions import CLOSED, TINY, sessions
 from tests.strategies import integers_of, pseudorandom, vector
@@ -262,3 +262,13 @@ def test_the_presets_recover_the_sum() -> None:
             play(run, "upload", user)
         expected = [p.c_g * sum(column) % p.R for column in zip(*(update_of(p, u) for u in range(p.K)), strict=True)]
         assert integers_of(run.close().sum) == expected
+
+
+@pytest.mark.requirement("ERR-03")
+def test_signing_keys_are_not_shown_and_have_32_bytes() -> None:
+    keys = SigningKeys((b"\xab" * 32,), b"\xcd" * 32)
+    assert repr(keys) == "SigningKeys()"
+    with pytest.raises(LengthMismatch, match=r"^len\(users\[0\]\) = 31: must be 32 bytes$"):
+        SigningKeys((bytes(31),), bytes(32))
+    with pytest.raises(ParameterError, match=r"^authority = 'str'"):
+        SigningKeys((bytes(32),), cast("Any", "x" * 32))

@@ -688,6 +688,8 @@ def test_one_key_for_sealing_and_masking_is_refused(other: bytes) -> None:
     [
         ((0, 1, 2, 2), (3,), InconsistentSets),
         ((0, 1, 2), (3, 3), InconsistentSets),
+        ((1, 0, 2), (3, 3), InconsistentSets),
+        ((1, 0, 2), (3, SERVER), InconsistentSets),
         ((0, 1, 2, 5), (3,), InconsistentSets),
         ((0, 1, 2), (3, SERVER), InconsistentSets),
         ((0, 1, 2, 3), (3,), InconsistentSets),
@@ -947,3 +949,12 @@ def test_the_table_of_parameters_is_that_of_the_presets() -> None:
         assert {row[0]: int(row[column]) for row in rows[2:]} == {
             name: getattr(preset, name) for name in ("R", "N", "D", "T", "t", "k", "d")
         }
+
+
+@pytest.mark.requirement("ERR-02", "KEY-03")
+@pytest.mark.parametrize("name", ["sealing_key", "masking_key"])
+def test_a_sampled_key_is_named_when_its_length_is_wrong(name: str) -> None:
+    case = case_of(TINY)
+    sampled = {**case.randomness, 0: {**case.randomness[0], name: bytes(31)}}
+    with pytest.raises(LengthMismatch, match=rf"^len\({name}\) = 31: must be 32 bytes$"):
+        replace(case, randomness=sampled).run(["stays"] * TINY.N)

@@ -244,6 +244,15 @@ def test_a_recorder_goes_on_behind_the_last_whole_line(tmp_path: Path, more: str
     assert path.read_text(encoding="ascii") == before + '{"phase":"unmasking","closed":[]}\n'
 
 
+@pytest.mark.requirement("TRC-04", "ERR-02")
+def test_a_recorder_that_is_closed_writes_no_more(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "trace")
+    recorder.close()
+    recorder.close()
+    with pytest.raises(ParameterError, match=r"^recorder = 'closed': must be used before `close`$"):
+        recorder.closed("unmasking")
+
+
 @pytest.mark.requirement("TRC-04")
 @pytest.mark.parametrize("left", ["", "{", '{"trac', '{"trace":', '{"trace":1,"protocol":"sec'])
 def test_a_recorder_begins_anew_where_the_first_head_was_cut(tmp_path: Path, left: str) -> None:

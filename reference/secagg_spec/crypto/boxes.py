@@ -354,6 +354,7 @@ def seal(address: Address, public: bytes, seed: bytes, box_key: bytes) -> bytes:
         The public key is of low order (BAA-06).
     """
     check_key("seed", seed)
+    check_key("box_key", box_key)
     shared, mine, bound = agree(box_key, public), public_key(box_key), address.binding()
     return mine + _cipher(address.epoch, bound, shared, mine, public).encrypt(_NONCE, seed, bound)
 

@@ -88,6 +88,7 @@ def derive(secret: bytes, session: bytes, info: bytes) -> bytes:
     """Return HKDF-SHA256 of a shared secret: 32 bytes (KEY-02)."""
     check_key("secret", secret)
     validate.octets("session", session, SESSION_BYTES)
+    validate.octets("info", info)
     return _derived(secret, session, info)
 
 

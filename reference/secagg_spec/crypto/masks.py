@@ -45,22 +45,50 @@ def pairwise_key(context: Context, secret: bytes, keys: dict[int, bytes], segmen
     low, high = sorted(validate.users("keys", tuple(keys), validate.MAX_COUNT))
     for user in (low, high):
         check_key(f"keys[{user}]", keys[user])
+    _check_segment(segment)
     info = _bound(context, "pairwise-mask") + fields(segment, low, high, keys[low], keys[high])
     return derive(secret, context.session, info)
 
 
 def self_key(context: Context, seed: bytes, user: int, segment: int = 0) -> bytes:
-    """Return the key of a user's own mask, 32 bytes, from its self seed (MSK-02)."""
+    """Return the key of a user's own mask, 32 bytes, from its self seed (MSK-02).
+
+    Raises
+    ------
+    LengthMismatch
+        The seed is not 32 bytes long.
+    ParameterError
+        The user is not in ``[0, 2**32 - 2]``, or the segment not in ``[0, 2**32)``.
+    """
+    _check_user(user)
+    _check_segment(segment)
     return derive(seed, context.session, _bound(context, "self-mask") + fields(segment, user))
 
 
 def commitment(context: Context, seed: bytes, user: int) -> bytes:
-    """Return the commitment to a self seed of 32 bytes, 32 bytes (MSK-03)."""
+    """Return the commitment to a self seed of 32 bytes, 32 bytes (MSK-03).
+
+    Raises
+    ------
+    LengthMismatch
+        The seed is not 32 bytes long.
+    ParameterError
+        The user is not in ``[0, 2**32 - 2]``.
+    """
     check_key("seed", seed)
+    _check_user(user)
     digest = hashes.Hash(hashes.SHA256())
     bound = (LABEL, VERSION, context.protocol, context.parameters, context.session, context.round)
     digest.update(fields(*bound, "self-seed", user, seed))
     return digest.finalize()
+
+
+def _check_user(user: int) -> None:
+    validate.integer("user", user, 0, validate.MAX_COUNT - 1)
+
+
+def _check_segment(segment: int) -> None:
+    validate.integer("segment", segment, 0, validate.MAX_COUNT)
 
 
 @lru_cache(maxsize=16)

@@ -36,7 +36,8 @@ class Context(validate.Plain):
     Raises
     ------
     ParameterError
-        The message type is not in ``[0, 2**16)``.
+        The protocol is no text, the session no bytes, the round not in ``[0, 2**32)``, or the message type not in
+        ``[0, 2**16)``.
     """
 
     protocol: str
@@ -47,6 +48,10 @@ class Context(validate.Plain):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        validate.instance("protocol", self.protocol, str)
+        validate.octets("parameters", self.parameters)
+        validate.octets("session", self.session)
+        validate.integer("round", self.round, 0, validate.MAX_COUNT)
         validate.integer("message_type", self.message_type, 0, 2**16 - 1)
 
 
@@ -88,13 +93,21 @@ def binding(
 
 @dataclass(frozen=True)
 class Lane(validate.Plain):
-    """The direction from one user to another in a round, with the values that bind the keys of its payload."""
+    """The direction from one user to another in a round, with the values that bind the keys of its payload.
+
+    Raises `ParameterError` if the sender or the receiver is not in ``[0, 2**32)``.
+    """
 
     context: Context
     sender: int
     receiver: int
     sender_key: bytes
     receiver_key: bytes
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("sender", "receiver"):
+            validate.integer(name, getattr(self, name), 0, validate.MAX_COUNT)
 
     def seal(self, secret: bytes, plaintext: bytes) -> bytes:
         """Return the payload of a plaintext, 28 bytes longer, under the shared secret of the two (SEA-01)."""
@@ -252,10 +265,12 @@ class SealedStampedChannel:
         ------
         Replay
             A payload was sealed under a later stamp, or under this one for this receiver (SEA-03).
+        ParameterError
+            The stamp is not an integer in ``[0, 2**32)``.
         UnknownUser, DuplicateUser, WeakKey
             As for `SealedChannel.close`.
         """
-        newest = self._newest
+        stamp, newest = validate.integer("stamp", stamp, 0, validate.MAX_COUNT), self._newest
         if newest is None or stamp > newest.context.round:
             newest = self._at(stamp)
         if stamp < newest.context.round:

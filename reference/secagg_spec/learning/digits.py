@@ -156,7 +156,7 @@ def bytes_of_idx(packed: bytes, axes: int, path: Path | str) -> NDArray[np.uint8
     packed : bytes
         The content of the file, compressed with gzip.
     axes : int
-        The expected number of axes, in [1, 255].
+        The expected number of axes, in [1, 64]: numpy has no more.
     path : Path or str
         The origin of the data, for error messages.
 
@@ -165,7 +165,7 @@ def bytes_of_idx(packed: bytes, axes: int, path: Path | str) -> NDArray[np.uint8
     ParameterError
         The data is not such a file, or no bytes, or the number of axes is out of its range.
     """
-    axes, packed = validate.integer("axes", axes, 1, 255), validate.octets("packed", packed)
+    axes, packed = validate.integer("axes", axes, 1, 64), validate.octets("packed", packed)
     what = f"an IDX file of bytes with {axes} axes, and {_MOST} bytes of data at most"
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:

@@ -76,10 +76,11 @@ def checked(name: str, data: bytes, where: Path | str) -> bytes:
     Raises
     ------
     ParameterError
-        The hash differs, and the error names the file and both hashes; or the table has no such name.
+        The hash differs, and the error names the file and both hashes; or the table has no such name, or the data is
+        no bytes.
     """
     validate.one_of("name", name, [*SHA256])
-    found = hashlib.sha256(data).hexdigest()
+    found = hashlib.sha256(validate.octets("data", data)).hexdigest()
     if found != SHA256[name]:
         raise _refused(name, where, f"what is there has {found}")
     return data

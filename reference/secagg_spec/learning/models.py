@@ -177,7 +177,7 @@ class Model:
         """The dense layers, if the model has only these, with ReLU between them."""
         found = tuple(layer for layer in self.layers if isinstance(layer, Dense))
         between = tuple(layer for pair in pairwise(found) for layer in (pair[0], Positive()))
-        return found if (*between, found[-1]) == self.layers else None
+        return found if (*between, *found[-1:]) == self.layers and found else None
 
     @property
     def classes(self) -> int:
@@ -220,20 +220,42 @@ class Model:
             x = layer.of_many(x, *(next(left) for _ in layer.shapes))
         return x
 
-    def evaluate(self, vector: RealArray, samples: Samples, device: str = "cpu") -> tuple[float, float]:
-        """Return the share of samples that a model (d,) classifies correctly, and its mean cross-entropy in nats.
+    def check(self, samples: Samples) -> None:
+        """Refuse samples that do not fit.
 
         Raises
         ------
         LengthMismatch
-            The vector does not have d numbers, or there are no samples.
+            The images have another shape than the model is for.
+        OutOfRange
+            A label is no class of the model (EXP-02).
+        """
+        check_labels("samples.y", samples.y, self.classes)
+        try:  # without memory and numbers: shapes alone
+            self.logits(self.views(torch.empty(self.d, device="meta")), torch.empty(samples.x[:1].shape, device="meta"))
+        except RuntimeError:
+            shape = samples.x.shape[1:]
+            raise LengthMismatch("samples.x.shape[1:]", shape, f"that of images for the model {self.name}") from None
+
+    def evaluate(self, vector: RealArray, samples: Samples, device: str = "cpu") -> tuple[float, float]:
+        """Return the share of samples that a model (d,) classifies correctly, and its mean cross-entropy in nats.
+
+        The model is rounded to binary32. If a number is beyond its range, or a logit becomes so, the cross-entropy is
+        not finite, and the share says nothing.
+
+        Raises
+        ------
+        LengthMismatch
+            The vector does not have d numbers, there are no samples, or the images do not fit the model.
+        ParameterError
+            PyTorch has no such device here.
         OutOfRange
             A number of the vector is not finite, or a label is no class of the model (EXP-02).
         """
         vector = validate.reals("vector", vector, (self.d,))
         if not len(samples):
             raise LengthMismatch("len(samples)", 0, "one or more")
-        check_labels("samples.y", samples.y, self.classes)
+        self.check(samples)
         parameters = self.views(tensor(vector, device, torch.float32))
         parts = [self._score(parameters, *pair) for pair in _parts(samples, device)]
         right, loss = (math.fsum(column) / len(samples.y) for column in zip(*parts, strict=True))
@@ -264,12 +286,14 @@ def _parts(samples: Samples, device: str) -> Iterator[tuple[torch.Tensor, torch.
 def tensor(array: NDArray[Any], device: str, dtype: torch.dtype | None = None) -> torch.Tensor:
     """Return a copy of an array on a device, of its own type or another; the array may be read-only or backwards.
 
-    Raises `ParameterError` for what is no name of a device.
+    Raises `ParameterError` for what is no name of a device, and for a device that PyTorch does not have here.
     """
     try:
         place = torch.device(device)
-    except (RuntimeError, TypeError):
-        raise ParameterError("device", device, "a device of PyTorch, such as cpu or cuda") from None
+        if place.type != "cpu":
+            torch.zeros(1, device=place).cpu()
+    except (RuntimeError, TypeError, AssertionError, NotImplementedError):
+        raise ParameterError("device", device, "a device that PyTorch has here, such as cpu or cuda") from None
     return torch.from_numpy(np.array(array, order="C")).to(device=place, dtype=dtype)
 
 

@@ -82,11 +82,12 @@ def label_counts(labels: IntArray, parts: Sequence[IntArray], classes: int) -> I
     Raises
     ------
     ParameterError
-        The labels are no int64 vector, the parts are no vectors of numbers of samples, or there are no classes.
+        The labels are no int64 vector, the parts are no vectors of numbers of samples, or there are no classes,
+        or more than 2^20.
     OutOfRange
         A label is outside [0, classes).
     """
-    check_labels("labels", labels, classes)
+    check_labels("labels", labels, validate.integer("classes", classes, 1, 2**20))
     counts = [np.bincount(labels[part], minlength=classes) for part in _numbers(parts, len(labels))]
     return np.array(counts, dtype=np.int64).reshape(len(counts), classes)
 

@@ -80,10 +80,14 @@ class Points:
     def joined(cls, parts: Sequence[Points]) -> Points:
         """Return the points whose loss is the mean of the losses of the parts.
 
-        Raises `ParameterError` where there is no part.
+        Raises `ParameterError` where there is no part, or the parts have points of several lengths.
         """
         if not validate.sequence("parts", parts, "points"):
             raise LengthMismatch("len(parts)", 0, "1 or more")
+        for at, part in enumerate(parts):
+            validate.array_shape(
+                f"parts[{at}].x", validate.instance(f"parts[{at}]", part, cls).x, (None, parts[0].x.shape[1])
+            )
         weights = np.concatenate([part.weights for part in parts]) / len(parts)
         return cls(np.concatenate([part.x for part in parts]), np.concatenate([part.y for part in parts]), weights)
 
@@ -141,11 +145,11 @@ class Problem(validate.Plain, ABC):
 
     @abstractmethod
     def logits(self, model: RealArray, x: RealArray) -> RealArray:
-        """Return the logits (n, classes) of inputs."""
+        """Return the logits (n, classes) of inputs, for checked arguments."""
 
     @abstractmethod
     def outer(self, model: RealArray, points: Points) -> Outer:
-        """Return the factors of the gradient of each point's cross-entropy, layer by layer."""
+        """Return the factors of the gradient of each point's cross-entropy, layer by layer, for checked arguments."""
 
     def loss(self, model: RealArray, points: Points) -> float:
         """Return the loss in nats.
@@ -218,7 +222,10 @@ def _cut(factors: Outer, at: slice) -> Outer:
 
 
 def slopes(logits: RealArray, labels: IntArray) -> RealArray:
-    """Return the gradient of each cross-entropy with respect to its logits: softmax minus one-hot."""
+    """Return the gradient of each cross-entropy with respect to its logits, for checked arguments.
+
+    It is softmax minus one-hot.
+    """
     found: RealArray = np.exp(logits - logits.max(axis=1, keepdims=True))
     found /= found.sum(axis=1, keepdims=True)
     found[np.arange(len(labels)), labels] -= 1
@@ -238,12 +245,12 @@ class Regression(Problem):
         return np.zeros(self.d)
 
     def logits(self, model: RealArray, x: RealArray) -> RealArray:
-        """Return the logits (n, classes) of inputs."""
+        """Return the logits (n, classes) of inputs, for checked arguments."""
         logits: RealArray = x @ model.reshape(self.classes, self.inputs).T
         return logits
 
     def outer(self, model: RealArray, points: Points) -> Outer:
-        """Return the factors of the gradient of each point's cross-entropy."""
+        """Return the factors of the gradient of each point's cross-entropy, for checked arguments."""
         return ((slopes(self.logits(model, points.x), points.y), points.x),)
 
     def smoothness(self, points: Points) -> float:
@@ -299,7 +306,7 @@ class Network(Problem):
         return np.concatenate([below, above])
 
     def logits(self, model: RealArray, x: RealArray) -> RealArray:
-        """Return the logits (n, classes) of inputs."""
+        """Return the logits (n, classes) of inputs, for checked arguments."""
         below, above = self._matrices(model)
         logits: RealArray = _with_one(np.tanh(x @ below.T)) @ above.T
         return logits
@@ -347,6 +354,8 @@ def curvature(problem: Problem, model: RealArray, points: Points, rng: np.random
         ahead, behind = (problem.gradient(model + sign * shift, points) for sign in (1, -1))
         direction = (ahead - behind) / (2 * _STEP)
         length = float(np.linalg.norm(direction))
+        if length == 0:
+            break
     return length
 
 

@@ -34,7 +34,7 @@ from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.learning.datasets import Samples
-from secagg_spec.learning.digits import check_labels, numbers_of_samples
+from secagg_spec.learning.digits import numbers_of_samples
 from secagg_spec.learning.models import Model, tensor
 
 IntArray: TypeAlias = NDArray[np.int64]
@@ -46,6 +46,9 @@ _TOGETHER, _ON_GPU = 2**20, 2**26
 """The number of parameters that are trained together: about as many as fit into a cache, or keep a GPU at work."""
 
 
+_LARGEST = float(np.finfo(np.float32).max)
+
+
 @dataclass(frozen=True)
 class LocalSGD(validate.Plain):
     """Local SGD: E epochs of batches of B samples, the learning rate, momentum, and weight decay.
@@ -55,7 +58,7 @@ class LocalSGD(validate.Plain):
     ParameterError
         The epochs or the batch size are not an integer above 0.
     OutOfRange
-        The rate is not a finite number above 0, or momentum or decay is not in [0, 1).
+        The rate is not a number above 0 in the range of binary32, or momentum or decay is not in [0, 1).
     """
 
     epochs: int
@@ -92,6 +95,8 @@ class Trainer:
         No engine has this name, or the engine cannot train this model this way.
     OutOfRange
         A label is no class of the model (EXP-02).
+    LengthMismatch
+        The images have another shape than the model is for.
     """
 
     model: Model
@@ -105,7 +110,7 @@ class Trainer:
             raise ParameterError("engine", self.engine, f"one of {', '.join(ENGINES)}")
         if self.engine == "stacked" and not self._written_out:
             raise ParameterError("engine", self.engine, "for dense layers without momentum only: take vmap or loop")
-        check_labels("samples.y", self.samples.y, self.model.classes)
+        self.model.check(self.samples)
 
     @property
     def _written_out(self) -> bool:
@@ -161,7 +166,7 @@ class Trainer:
         ------
         ParameterError
             A user has no sample, or one that is not the number of a sample; the numbers of users differ; the rate is
-            not a finite number above 0; or a generator is none of numpy.
+            not a number above 0 in the range of binary32; or a generator is none of numpy.
         """
         starts = validate.reals("starts", starts, (len(parts), self.model.d))
         if len(rngs) != len(parts):
@@ -301,8 +306,8 @@ def _pairs(parameters: Tensors) -> list[tuple[torch.Tensor, torch.Tensor]]:
 
 def _positive(name: str, value: float) -> float:
     """Return the learning rate when it is valid."""
-    if not validate.finite(value) or value <= 0:
-        raise OutOfRange(name, value, "a finite number above 0")
+    if not validate.finite(value) or not 0 < value <= _LARGEST:
+        raise OutOfRange(name, value, "a finite number above 0, in the range of binary32")
     return float(value)
 
 

@@ -22,7 +22,7 @@ def survivors(users: int, count: int, p: Fraction) -> Fraction:
     Raises
     ------
     ParameterError
-        A number of users is no integer of at least 0, or too large, or p is no fraction in [0, 1].
+        A number of users is no integer in [0, 2^16], or p is no fraction in [0, 1].
     """
     users, count, p = _users("users", users), _users("count", count), validate.probability("p", p)
     if count > users:
@@ -54,7 +54,7 @@ def any_of(odds: Iterable[Fraction]) -> Fraction:
 
 
 def _users(name: str, value: int) -> int:
-    return validate.integer(name, value, 0, validate.MAX_COUNT)
+    return validate.integer(name, value, 0, 2**16)
 
 
 guard(__name__)

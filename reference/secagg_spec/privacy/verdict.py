@@ -110,6 +110,8 @@ def decide(ring: Ring, A: UintArray, B: UintArray, allowed: UintArray, secrets: 
 
     Raises
     ------
+    ParameterError
+        A name is no text.
     LengthMismatch, NonCanonical
         The shapes of the arrays do not match, there is not one name for each secret, or an array holds numbers outside
         ``[0, R)``.
@@ -119,7 +121,7 @@ def decide(ring: Ring, A: UintArray, B: UintArray, allowed: UintArray, secrets: 
     allowed = ring.check("allowed", allowed, (None, A.shape[1]))
     names = tuple(f"s[{i}]" for i in range(A.shape[1]))
     if secrets is not None:
-        names = tuple(validate.sequence("secrets", secrets, "names"))
+        names = _names("secrets", secrets)
         if len(names) != A.shape[1]:
             raise LengthMismatch("len(secrets)", len(names), f"{A.shape[1]}, one name for each secret")
     if isinstance(ring, PrimeField):
@@ -129,7 +131,9 @@ def decide(ring: Ring, A: UintArray, B: UintArray, allowed: UintArray, secrets: 
 
 
 def readable(row: UintArray, names: Sequence[str], modulus: int) -> str:
-    """Return a functional as a sum, with coefficients of the smallest magnitude."""
+    """Return a functional as a sum, with coefficients of the smallest magnitude; raises `LengthMismatch` as needed."""
+    if len(row) != len(names):
+        raise LengthMismatch("len(names)", len(names), f"{len(row)}, one name for each coefficient")
     text = ""
     for coefficient, name in zip(row.tolist(), names, strict=True):
         if coefficient:
@@ -188,6 +192,12 @@ def _monic(field: PrimeField, rows: UintArray) -> UintArray:
 # ---------------------------------------------------------------------------------------------- composite moduli
 
 
+def _names(argument: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Return names of secrets when each is text."""
+    given = tuple(validate.sequence(argument, names, "names"))
+    return tuple(validate.instance(f"{argument}[{at}]", name, str) for at, name in enumerate(given))
+
+
 def decide_rows(
     R: int,
     rows: Iterable[Sequence[int]],
@@ -197,14 +207,22 @@ def decide_rows(
     *,
     several: bool = False,
 ) -> Verdict:
-    """Decide modulo any R >= 2 what rows reveal; the first `noise` entries of each belong to uniform symbols."""
-    width = len(names)
+    """Decide modulo any R >= 2 what rows reveal; the first `noise` entries of each belong to uniform symbols.
+
+    Raises
+    ------
+    ParameterError
+        `noise` is no integer of at least 0, a name is no text, or a row has no integers.
+    LengthMismatch
+        A row has another length than `noise` and the names say.
+    """
+    noise, width = validate.integer("noise", noise, 0, validate.MAX_COUNT), len(_names("names", names))
     free = RowModule(R, noise + width, rows).vanishing(noise)
     leak, base = RowModule(R, width, free), RowModule(R, width, allowed)
     joined = RowModule(R, width, [*base.rows, *leak.rows])
     index, withheld = joined.size // base.size, joined.size // leak.size
     excess = _generators(joined, base, names)
-    matrix = np.array(excess, dtype=object if several else np.uint64).reshape(len(excess), width)
+    matrix = np.array(excess, dtype=object if several or R > 2**64 else np.uint64).reshape(len(excess), width)
     return Verdict(R, names, matrix, _fewest(joined, base), index, leak.size, withheld, several)
 
 

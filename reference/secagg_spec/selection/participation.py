@@ -266,7 +266,7 @@ class Table:
         self._rounds, self._segments, self._lengths, self._users = (array("q") for _ in range(4))
 
     def add(self, spot: Spot, round: int, segment: int, users: Iterable[int]) -> None:
-        """Add a line."""
+        """Add a line, for checked arguments."""
         if isinstance(spot, str) and isinstance(self._spots, array):
             self._spots = list(self._spots)
         self._spots.append(spot)  # type: ignore[arg-type]

@@ -124,10 +124,14 @@ def _parameters(options: argparse.Namespace, fates: Mapping[int, str], buffers: 
     refuse_large(
         "users * length + positions**2 * buffers",
         N * validate.integer("length", options.length, 1) + buffers * (K + S) ** 2 * 32,
+        "a smaller --buffer, fewer --buffers, ",
     )
     beyond = [at for at in fates if at >= K + S]
     if beyond:
         raise ParameterError("--timeout", beyond[0], f"a position in [0, {K + S}): K = {K}, S = {S}")
+    for at in sorted(fates):
+        if at - sum(other < at and fate != BEFORE for other, fate in fates.items()) >= K:
+            raise ParameterError("--timeout", at, f"a position that is reached before the buffer has K = {K} updates")
     return Parameters(
         R=options.modulus, N=N, T=T, d=options.length, K=K, S=S, c_l=_level(options.modulus, K), c_g=_WEIGHTS,
         tau_max=_OLDEST, staleness=Staleness.polynomial(1), timeouts=options.timeouts,

@@ -95,7 +95,8 @@ def _parameters(options: argparse.Namespace) -> Parameters:
     d, K, D = validate.integer("length", options.length, 1), numbers.K, numbers.K - numbers.T
     rounds = validate.integer("rounds", options.rounds, 1, 1000)
     each = numbers.N * d + K * K * BOX_ELEMENTS
-    refuse_large("rounds * (users * length + chosen * chosen * shares)", rounds * each)
+    fewer = "fewer --rounds or --chosen, "
+    refuse_large("rounds * (users * length + chosen * chosen * shares)", rounds * each, fewer)
     base: BaseParameters
     if options.base == "secagg":
         base = secagg.Parameters(R=2**32, N=K, D=D, T=numbers.c, t=numbers.c + 2, k=K - 1, d=d)

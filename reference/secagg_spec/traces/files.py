@@ -256,8 +256,8 @@ class Recorder:
         The file cannot be written, or is no regular one.
     ParameterError
         The path is none; or the file is there, and does not begin as a trace: it is left as it is. Of the methods: a
-        phase is no text, a message is no bytes, or users are no numbers in [0, 2^32 - 2], each once; nothing is
-        written.
+        phase is no text, a message is no bytes, or users are no numbers in [0, 2^32 - 2], each once, or the
+        recorder is closed; nothing is written.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -294,6 +294,8 @@ class Recorder:
         self._write({"phase": validate.instance("phase", phase, str), end: number, "message": data.hex()})
 
     def _write(self, entry: Mapping[str, Any]) -> None:
+        if self._file.closed:
+            raise ParameterError("recorder", "closed", "used before `close`")
         self._file.write(json.dumps(entry, separators=(",", ":")).encode("ascii") + b"\n")
         self._file.flush()
 

@@ -177,6 +177,13 @@ def _toml(text: str) -> str:
     return f'"{"".join(simple)}"'
 
 
+def _otherwise(entry: Expectation, outcome: Outcome) -> str:
+    """Say how a failure differs from the expected one."""
+    if outcome.verdict not in entry.verdicts or outcome.failure is None:
+        return f"fails as {outcome.verdict} instead"
+    return f"fails as {outcome.verdict} with another message: {outcome.failure.message[:200]}"
+
+
 def stale(target: str, outcomes: Sequence[Outcome], expectations: Sequence[Expectation]) -> list[str]:
     """Return the faults of the entries for a target: checks that pass or fail differently, or too wide patterns.
 
@@ -193,7 +200,7 @@ def stale(target: str, outcomes: Sequence[Outcome], expectations: Sequence[Expec
         if RARE not in entry.verdicts:
             problems += [f"{where}: {outcome.check.id} passes" for outcome in ran if outcome.verdict == "pass"]
         problems += [
-            f"{where}: {outcome.check.id} fails as {outcome.verdict} instead"
+            f"{where}: {outcome.check.id} {_otherwise(entry, outcome)}"
             for outcome in ran
             if outcome.failure and not entry.explains(outcome)
         ]

@@ -6,7 +6,7 @@ Source: spec/basa.md, sections 3 and 4; spec/adapter.md (`basa.epochs`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.boxes import KeyRing, PositionKeys
 from secagg_spec.crypto.entropy import Source, check_source, draw_scalars
 from secagg_spec.crypto.keys import Roster
-from secagg_spec.crypto.prg import KEY_BYTES
+from secagg_spec.crypto.prg import KEY_BYTES, check_key
 from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.errors import LengthMismatch, ParameterError, ProtocolError
 from secagg_spec.protocols import steps
@@ -31,10 +31,24 @@ from secagg_spec.protocols.buffers import check_rounding
 
 @dataclass(frozen=True)
 class SigningKeys(validate.Plain):
-    """The private signing keys of the N users and of the authority, 32 bytes each."""
+    """The private signing keys of the N users and of the authority, 32 bytes each.
 
-    users: tuple[bytes, ...]
-    authority: bytes
+    Raises
+    ------
+    LengthMismatch
+        A key has another length.
+    ParameterError
+        A key is not bytes.
+    """
+
+    users: tuple[bytes, ...] = field(repr=False)
+    authority: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for user, key in enumerate(self.users):
+            check_key(f"users[{user}]", key)
+        check_key("authority", self.authority)
 
     def verification(self) -> Roster:
         """Return the verification keys of the users."""

@@ -27,6 +27,7 @@ from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.keys import Roster, hash_parameters, public_key
+from secagg_spec.crypto.prg import check_key
 from secagg_spec.crypto.sealing import Context, SealedChannel
 from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.protocols import agreement, codec, steps
@@ -64,10 +65,22 @@ PRESETS: Mapping[str, Parameters] = MappingProxyType(
 
 @dataclass(frozen=True)
 class PrivateKeys:
-    """The two private keys of a user, 32 bytes each: X25519 for sealing, Ed25519 for signing."""
+    """The two private keys of a user, 32 bytes each: X25519 for sealing, Ed25519 for signing.
+
+    Raises
+    ------
+    LengthMismatch
+        A key has another length.
+    ParameterError
+        A key is not bytes.
+    """
 
     sealing: bytes = field(repr=False)
     signing: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        check_key("sealing", self.sealing)
+        check_key("signing", self.signing)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.keys import Roster, hash_keys, hash_parameters
-from secagg_spec.crypto.prg import KEY_BYTES
+from secagg_spec.crypto.prg import KEY_BYTES, check_key
 from secagg_spec.crypto.sealing import Context
 from secagg_spec.crypto.signatures import SIGNATURE_BYTES, sign, signed_fields, verification_key, verify
 from secagg_spec.protocols import agreement, codec, steps
@@ -381,6 +381,8 @@ def open_round(
     updates = parameters.ring.check("updates", updates, (parameters.N, parameters.d))
     users = range(parameters.N)
     validate.keyed("signing", signing, users, f"given for exactly the users 0 to {parameters.N - 1}")
+    for user in users:
+        check_key(f"signing[{user}]", signing[user])
     roster = Roster(tuple(verification_key(signing[user]) for user in users))
     together = agreed(parameters, session, round)
     states: dict[int, object] = {steps.SERVER: server_start(together, roster)}

@@ -521,6 +521,8 @@ def user_advertise_keys(state: UserState, sealing: bytes, masking: bytes) -> tup
 
     The sampled values are ``sealing_key`` and ``masking_key``, 32 bytes each, uniform and fresh.
     """
+    prg.check_key("sealing_key", sealing)
+    prg.check_key("masking_key", masking)
     private = KeyPair(sealing, masking)
     keys = AdvertisedKeys(*state.endpoint.header(steps.SERVER), public_key(sealing), public_key(masking))
     if keys.sealing == keys.masking:
@@ -820,7 +822,8 @@ def check_request(state: UserState, message: UnmaskRequest) -> tuple[tuple[int, 
             raise errors.InconsistentSets(f"{name} = {list(users)} names a user twice", (steps.SERVER,))
         if not all(0 <= user < parameters.N for user in users):
             raise errors.InconsistentSets(f"{name} = {list(users)}: users are in [0, {parameters.N})", (steps.SERVER,))
-        _refuse_disorder(message, name, users)
+    for name in ("survivors", "dropped"):
+        _refuse_disorder(message, name, getattr(message, name))
     if survivors & dropped:
         raise errors.InconsistentSets(
             f"{sorted(survivors & dropped)} are named as survivors and as dropped", (steps.SERVER,)
