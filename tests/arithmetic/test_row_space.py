@@ -193,3 +193,9 @@ def test_systems_of_other_sizes_or_numbers_are_refused(
 ) -> None:
     with pytest.raises(error, match=said):
         rationals.solve_all(np.eye(*shape, dtype=np.int64), rights)
+
+
+@pytest.mark.parametrize("prime", [4, 6, 2**31, 1, 2**31 + 11])
+def test_rows_are_reduced_modulo_a_prime_alone(prime: int) -> None:
+    with pytest.raises(ParameterError, match=rf"^prime = {prime}: must be "):
+        RowSpace(3, prime)

@@ -348,3 +348,18 @@ def test_a_default_session_runs_with_attributes() -> None:
     for user in range(p.K):
         run.upload(user, p.ring.zeros(p.d), 0, 0.5)
     assert not run.close().sum.any()
+
+
+@pytest.mark.requirement("ERR-02", "BAA-05")
+@pytest.mark.parametrize(
+    ("published", "key", "name"), [(0, 500, "published"), (191, 500, "published"), (192, 0, "key")]
+)
+def test_keys_of_another_length_are_no_fault_of_the_sender(published: int, key: int, name: str) -> None:
+    address = Address(Epoch(bytes(32), bytes(16), 0, 2, False), PAIR, 7, 0, 1)
+    with pytest.raises(LengthMismatch, match=rf"^len\({name}\) = "):
+        ATTRIBUTE_BOXES.open(address, bytes(published), bytes(key), b"")
+
+
+def test_a_ring_issues_keys_with_the_blindings_of_all() -> None:
+    with pytest.raises(LengthMismatch, match=r"^len\(sampled\) = 0: must be 1: the blindings of all keys$"):
+        RING.secrets(Epoch(bytes(32), bytes(16), 0, 2, False), [(PAIR, 0)], ())

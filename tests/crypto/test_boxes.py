@@ -249,3 +249,9 @@ def test_a_box_costs_the_same_in_an_epoch_of_any_size(monkeypatch: pytest.Monkey
     box = PER_POSITION.seal(address, published, bytes([3]) * 32, bytes([5]) * 32)
     PER_POSITION.check_key(epoch, published, address.slot, private)
     assert PER_POSITION.open(address, published, private, box) == bytes([3]) * 32
+
+
+@pytest.mark.parametrize("sampled", [(), (bytes(128),), (b"", b"", b"")])
+def test_a_ring_is_renewed_with_pair_keys_and_self_keys(sampled: tuple[bytes, ...]) -> None:
+    with pytest.raises(LengthMismatch, match=rf"^len\(sampled\) = {len(sampled)}: must be 2: "):
+        PositionKeys().renew(PLAIN, sampled)

@@ -177,3 +177,10 @@ def test_decoded_vectors_are_read_only() -> None:
     message = codec.decode(MaskedUpdate, codec.encode(MaskedUpdate(bytes(16), 0, 0, 0, vector([1]))))
     with pytest.raises(ValueError, match="read-only"):
         message.masked[0] = 2
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("kind", [codec.Message, int])
+def test_a_class_without_a_type_number_is_not_decoded(kind: Any) -> None:
+    with pytest.raises(ParameterError, match=rf"^kind = {kind.__name__!r}: must be a class of messages"):
+        codec.decode(kind, b"ab" * 20)

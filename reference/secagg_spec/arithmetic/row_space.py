@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.limbs import exact_matmul
+from secagg_spec.arithmetic.modular import is_prime
 from secagg_spec.arithmetic.validate import BoolArray, UintArray
+from secagg_spec.errors import ParameterError
 
 PRIMES = (2**31 - 1, 2**31 - 19, 2**31 - 61, 2**31 - 69)
 
@@ -27,12 +29,19 @@ class RowSpace:
     columns : int
         The length of the rows.
     prime : int
-        The modulus, at most 2**31.
+        The modulus, a prime of at most 2**31.
+
+    Raises
+    ------
+    ParameterError
+        The columns are no count, or the modulus is no such prime.
     """
 
     def __init__(self, columns: int, prime: int = PRIMES[0]) -> None:
         self.columns = validate.integer("columns", columns, 0, validate.MAX_COUNT)
         self.prime = validate.integer("prime", prime, 2, 2**31)
+        if not is_prime(self.prime):
+            raise ParameterError("prime", self.prime, "a prime")
         self.rank = 0
         self.column = np.zeros(0, dtype=np.uint64)
         self._p = np.uint64(prime)

@@ -22,6 +22,7 @@ from secagg_spec.errors import DecryptionFailed, LengthMismatch, Malformed, Para
 
 _TREE_BYTES = 2 + KEY_BYTES
 _TAG = 16
+_PUBLIC_KEY_BYTES = 2 * POINT_1_BYTES + POINT_2_BYTES
 _SECRET_KEY_BYTES = 2 * POINT_2_BYTES + POINT_1_BYTES + 2 + KEY_BYTES
 _BOX_BYTES = _TREE_BYTES + 2 * POINT_1_BYTES + POINT_2_BYTES + 4 + KEY_BYTES + _TAG
 
@@ -100,10 +101,13 @@ class AttributeBoxes(validate.Plain):
         ------
         DecryptionFailed
             The box was altered or cut, or is bound to something else; its sender is blamed.
+        LengthMismatch
+            The public key or the secret key has another length.
         ParameterError
             An argument is of another type.
         """
-        published, key = validate.octets("published", published), validate.octets("key", key)
+        published = validate.octets("published", published, _PUBLIC_KEY_BYTES)
+        key = validate.octets("key", key, self.key_bytes)
         session, associated = address.epoch.session, address.binding()
         try:
             seed = decrypt(_public(published), _secret(key), box, session=session, associated=associated)
@@ -168,8 +172,10 @@ class AttributeKeyRing(validate.Plain):
         Raises
         ------
         LengthMismatch
-            There are not exactly two blindings per slot.
+            There are not exactly two blindings per slot, or more was sampled than they.
         """
+        if len(sampled) != 1:
+            raise LengthMismatch("len(sampled)", len(sampled), "1: the blindings of all keys")
         (blindings,) = sampled
         blindings = validate.sequence("key_blindings", blindings, "scalars")
         if len(blindings) != 2 * len(slots):

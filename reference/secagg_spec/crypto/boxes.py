@@ -279,8 +279,11 @@ class PositionKeys(validate.Plain):
         Raises
         ------
         LengthMismatch
-            The keys are not 32 bytes per position, or there are self keys and the epoch has none.
+            The keys are not 32 bytes per position, there are self keys and the epoch has none, or what was sampled is
+            not these two.
         """
+        if len(sampled) != 2:
+            raise LengthMismatch("len(sampled)", len(sampled), "2: the pair keys and the self keys")
         pairs, own = sampled
         for name, keys, count in (
             ("pair_keys", pairs, epoch.positions),

@@ -17,7 +17,7 @@ import numpy as np
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import UintArray, read_only
-from secagg_spec.errors import LengthMismatch, Malformed, OutOfRange
+from secagg_spec.errors import LengthMismatch, Malformed, OutOfRange, ParameterError
 
 _U32_VALUES = 2**32
 
@@ -179,7 +179,11 @@ def decode(kind: type[AnyMessage], data: bytes) -> AnyMessage:
     ------
     Malformed
         The bytes end early, continue after the last field, or have another type number.
+    ParameterError
+        The class is none of messages.
     """
+    if not hasattr(kind, "TYPE"):
+        raise ParameterError("kind", kind.__name__, "a class of messages with a type number")
     number, rest = _TYPE.read("type", memoryview(validate.octets("data", data)))
     if number != kind.TYPE:
         raise Malformed(f"type = {number}: {kind.__name__} has the type {kind.TYPE}")
