@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.sealing import OVERHEAD
-from secagg_spec.errors import ParameterError, TooFewSurvivors
+from secagg_spec.errors import ParameterError, TooFewSurvivors, UnknownUser
 from secagg_spec.privacy import multiround as participation
 from secagg_spec.privacy.heterosag import Plan
 from secagg_spec.privacy.secagg import components
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import SERVER, Role, RoundResult
-from secagg_spec.recording import PROTOCOLS, record
+from secagg_spec.recording import PROTOCOLS, basa, basecagg, multiround, record
 from secagg_spec.recording import lightsecagg as of_lightsecagg
 from secagg_spec.recording import multiround as of_sessions
 from secagg_spec.recording import secagg as of_secagg
@@ -352,3 +352,11 @@ def test_a_line_ends_where_a_user_drops_out_for_good(protocol: str, run: str, ma
     svg = chart(recorded(protocol, run), "A round")
     assert svg.count("m0 -8l-8 8") == marks
     assert ("without users 0, 2, 3" in svg) == (run == "few")
+
+
+@pytest.mark.parametrize("made", [basa.BASA, multiround.MultiRound, basecagg.BASecAgg])
+def test_a_run_and_a_colluder_that_there_are_not_are_refused(made: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^run = 'x': must be one of "):
+        made(b"1", "x")
+    with pytest.raises(UnknownUser, match=r"^(colluder|coalition) = 99: must be a user in \[0, "):
+        made(b"1", "nobody").record(99)

@@ -305,3 +305,13 @@ def test_a_trace_holds_no_secret_of_a_user(each: Recorded) -> None:
 
 def test_the_protocols_are_those_that_run_phase_by_phase() -> None:
     assert set(rounds.PROTOCOLS) == {name.rstrip("+") for name in PARAMETERS}
+
+
+@pytest.mark.requirement("TRC-02", "ERR-02")
+@pytest.mark.parametrize("wrong", [{1}, float("nan"), b"x"])
+def test_a_head_without_values_of_json_is_not_written(tmp_path: Path, wrong: Any) -> None:
+    recorder = Recorder(tmp_path / "trace")
+    with pytest.raises(ParameterError, match=r"^head = .*: must be of values that JSON has$"):
+        recorder.begin(Head("secagg", {"R": wrong}, {}, bytes(16), 1))
+    recorder.close()
+    assert not (tmp_path / "trace").read_bytes()

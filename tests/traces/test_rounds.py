@@ -13,6 +13,8 @@ from secagg_spec.protocols.codec import encode
 from secagg_spec.protocols.lightsecagg.round import AggregatedShare, SurvivingSet
 from secagg_spec.protocols.secagg.round import MaskedInput, UnmaskRequest, UnmaskShares
 from secagg_spec.protocols.steps import SERVER, Role
+from secagg_spec.traces import rounds
+from secagg_spec.traces.files import Closed, Head
 from tests.strategies import fewer
 from tests.traces.recorded import (
     COMPLETE,
@@ -468,3 +470,16 @@ def test_lines_in_any_order_with_any_bytes_are_judged(each: Recorded, data: st.D
         assert found.party in found.blamed
         assert found.what
     learned(lines)
+
+
+@pytest.mark.requirement("TRC-02", "ERR-02")
+@pytest.mark.parametrize("protocol", ["secagg", "basa", ""])
+def test_a_head_made_by_hand_holds_a_protocol_and_its_parameters(protocol: str) -> None:
+    with pytest.raises(rounds.BadLine, match=r"^line 0: "):
+        rounds.Round(Head(protocol, {}, {}, bytes(16), 1))
+
+
+@pytest.mark.requirement("TRC-02", "ERR-02")
+def test_entries_without_a_head_are_refused() -> None:
+    with pytest.raises(rounds.BadLine, match=r"^line 1: a trace begins with a head$"):
+        list(rounds.check([Closed(1, "x", ())]))

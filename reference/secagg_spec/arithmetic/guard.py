@@ -12,13 +12,14 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, is_dataclass
 from fractions import Fraction
-from functools import wraps
+from functools import cache, wraps
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.errors import ParameterError
 
+_Class = TypeVar("_Class")
 _PACKAGE = __name__.partition(".")[0] + "."
 _SHAPES: dict[Any, tuple[Any, str]] = {
     get_origin(Callable[..., Any]): (Callable, "a function"),
@@ -112,6 +113,14 @@ def _checks(function: Callable[..., Any], kind: type | None) -> list[tuple[int, 
         if kind is None or not wanted.shape:
             found.append((sys.maxsize if parameter.kind is parameter.KEYWORD_ONLY else at, name, wanted, {_Absent}))
     return found
+
+
+@cache
+def first_class(function: Callable[..., Any], default: type[_Class]) -> type[_Class]:
+    """Return the class in the annotation of a function's first argument; `default` where it is none of its classes."""
+    hints = get_type_hints(function)
+    hint = next((hints.get(name) for name in inspect.signature(function).parameters), None)
+    return hint if inspect.isclass(hint) and issubclass(hint, default) else default
 
 
 def _is_own(kind: Any) -> bool:

@@ -17,11 +17,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
-from itertools import pairwise
 from typing import Any, Concatenate, Generic, NamedTuple, TypeAlias, TypeVar
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.arithmetic.guard import guard
+from secagg_spec.arithmetic.guard import first_class, guard
 from secagg_spec.errors import InconsistentSets, Malformed, ParameterError, Replay, UnknownUser, WrongPhase
 from secagg_spec.protocols.codec import AnyMessage, Message, check_header, encode
 
@@ -237,11 +236,13 @@ class Step(Generic[State]):
         return self.part(state, inbox)
 
     def _accept(self, state: State, inbox: Inbox) -> None:
-        """Refuse the state of another party, a step out of turn, and messages that do not belong to it."""
-        role = role_of(validate.instance("state", state, PartyState).endpoint.party)
+        """Refuse the state of another party or protocol, a step out of turn, and messages that do not belong to it."""
+        role = role_of(validate.instance("state", state, first_class(self.body, PartyState)).endpoint.party)
         if role is not self.role:
             raise ParameterError("state", f"that of the {role.value}", f"that of the {self.role.value}")
         if state.phases:
+            if self.phase not in state.phases:
+                raise ParameterError("state", type(state).__name__, f"one that takes the step {self.name}")
             require_phase(state.phases, state.phase, self.phase)
         if self.senders is not None:
             accept(inbox, self.receives, state.endpoint, self.senders(state))
@@ -257,17 +258,20 @@ class Step(Generic[State]):
         In that profile the step may accept messages from fewer parties; `senders` returns them.
         """
 
-        def body(state: Any, *given: Any) -> tuple[Any, Outbox]:
-            base, outbox = self.body(state.base, *given)
-            return replace(state, base=base), outbox
+        def body(state: ProfileState, *given: Any) -> tuple[Any, Outbox]:
+            base, outbox = self.body(_base(state), *given)
+            return replace(state, base=base), outbox  # type: ignore[type-var]
 
         def part(state: Any, inbox: Inbox) -> Any:
             assert self.part is not None
-            return replace(state, base=self.part(state.base, inbox))
+            return replace(state, base=self.part(_base(state), inbox))
 
         def those_of_base(state: Any) -> Collection[int]:
             assert self.senders is not None
-            return self.senders(state.base)
+            return self.senders(_base(state))
+
+        def _base(state: Any) -> Any:
+            return validate.instance("state.base", state.base, first_class(self.body, PartyState))
 
         for name in ("__name__", "__qualname__", "__doc__", "__module__"):
             setattr(body, name, getattr(self.body, name))
@@ -542,7 +546,7 @@ def check_ascending(what: str, users: Sequence[int], blamed: Collection[int]) ->
     ParameterError
         Users are out of order, and one is not an integer, or has more than 2^13 bits.
     """
-    if any(before > after for before, after in pairwise(users)):
+    if list(users) != sorted(users):
         users = validate.user_numbers("users", users)
         raise Malformed(f"{what} {list(users)} must be in ascending order", blamed)
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.crypto.boxes import mask_key
@@ -57,7 +58,7 @@ class BASA:
     """An epoch of BASA with the updates of the users."""
 
     def __init__(self, seed: bytes, run: str) -> None:
-        self.name, self.parameters, self.turns = run, PARAMETERS, RUNS[run]
+        self.name, self.parameters, self.turns = run, PARAMETERS, RUNS[validate.one_of("run", run, [*RUNS])]
         p = self.parameters
         self.updates = draw_elements(SeededSource(seed, "updates"), Ring(p.budget + 1), (p.N, p.d))
         self.run = _Watched(p, SeededSource(seed, "epoch"))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
@@ -45,7 +46,7 @@ class BASecAgg:
     """A session of BASecAgg with the updates, and the user that trained each of them."""
 
     def __init__(self, seed: bytes, run: str) -> None:
-        self.run, self.parameters, self.turns = run, PARAMETERS, RUNS[run]
+        self.run, self.parameters, self.turns = run, PARAMETERS, RUNS[validate.one_of("run", run, [*RUNS])]
         p = self.parameters
         privates = {user: SeededSource(seed, f"key of user {user}").take(KEY_BYTES) for user in range(p.N)}
         channels = basecagg_runs.sealed_channels(basecagg.sealing_context(p, bytes(16)), privates)

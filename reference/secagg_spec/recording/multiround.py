@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.modular import PrimeField, Ring
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
 from secagg_spec.errors import TooFewSurvivors
@@ -44,7 +45,8 @@ class MultiRound:
     """A session among nine users in three batches; two batches are chosen in each round."""
 
     def __init__(self, seed: bytes, run: str) -> None:
-        self.seed, self.run, self.session, self.parameters = seed, run, RUNS[run], PARAMETERS
+        self.seed, self.run, self.parameters = seed, run, PARAMETERS
+        self.session = RUNS[validate.one_of("run", run, [*RUNS])]
         self.updates = draw_elements(SeededSource(seed, "updates"), Ring(10), (9, self.parameters.round.d))
         assert isinstance(self.parameters.round, secagg.Parameters)
         self.field = PrimeField(self.parameters.round.R)

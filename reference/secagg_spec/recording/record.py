@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.steps import SERVER, Event, Network, Role, Step, role_of, sizes
@@ -103,6 +104,8 @@ class Recording:
     """A run of a protocol: its inputs, its moments, and its end: a sum, or the reason why there is none.
 
     `inputs` are by name. `colluder` is the user that pools its knowledge with the server.
+
+    Raises `UnknownUser` if no user has the number of the colluder.
     """
 
     protocol: str
@@ -114,6 +117,9 @@ class Recording:
     moments: tuple[Moment, ...]
     summed: tuple[Term, ...] = ()
     ended: str = ""
+
+    def __post_init__(self) -> None:
+        validate.users("colluder", (self.colluder,), self.users)
 
     def data(self) -> dict[str, Any]:
         """Return the recording as JSON data; empty values are left out."""

@@ -296,7 +296,11 @@ class Recorder:
     def _write(self, entry: Mapping[str, Any]) -> None:
         if self._file.closed:
             raise ParameterError("recorder", "closed", "used before `close`")
-        self._file.write(json.dumps(entry, separators=(",", ":")).encode("ascii") + b"\n")
+        try:
+            line = json.dumps(entry, separators=(",", ":"), allow_nan=False).encode("ascii")
+        except (TypeError, ValueError) as error:
+            raise ParameterError("head", str(error), "of values that JSON has") from None
+        self._file.write(line + b"\n")
         self._file.flush()
 
 

@@ -105,10 +105,12 @@ class Round:
     """
 
     def __init__(self, head: Head, last: Mapping[bytes, int] = MappingProxyType({})) -> None:
+        if head.protocol not in PROTOCOLS:
+            raise BadLine(f"line {head.line}: protocol is {head.protocol!r}; it must be one of {', '.join(PROTOCOLS)}")
         self.head, self.protocol = head, PROTOCOLS[head.protocol]
         try:
             member = self.protocol.open(Role.SERVER, head.numbers, head.session, head.round, head.setup, None)
-        except (errors.ParameterError, errors.ProtocolError, Reject) as error:
+        except (errors.ParameterError, errors.ProtocolError, Reject, TypeError, KeyError) as error:
             raise BadLine(f"line {head.line}: {error}") from None
         self.parameters = member.parameters
         self.users = range(self.parameters.N)
@@ -483,7 +485,8 @@ def check(entries: Iterable[Head | Entry], begun: Callable[[Round], None] = lamb
             last[entry.session] = max(entry.round, last.get(entry.session, 0))
             begun(now)
         else:
-            assert now is not None, "a trace begins with a head"
+            if now is None:
+                raise BadLine(f"line {entry.line}: a trace begins with a head")
             now.take(entry)
     if now is not None:
         now.end()

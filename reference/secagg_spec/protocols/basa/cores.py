@@ -18,7 +18,7 @@ Source: BASA, section 3.2, equations (5) and (6), repaired; spec/basa.md, sectio
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
@@ -144,9 +144,9 @@ class Masks:
     there is no `own`.
     """
 
-    before: Iterable[Summand]
-    after: Iterable[Summand]
-    own: Summand | None = None
+    before: Iterable[Summand] = field(repr=False)
+    after: Iterable[Summand] = field(repr=False)
+    own: Summand | None = field(default=None, repr=False)
 
 
 def encode_update(parameters: Parameters, x: RealArray, rounding: RealArray) -> UintArray:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from secagg_spec import errors
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import UintArray
@@ -19,7 +20,6 @@ from secagg_spec.crypto.entropy import Source, check_source, draw_scalars
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.prg import KEY_BYTES, check_key
 from secagg_spec.crypto.signatures import verification_key
-from secagg_spec.errors import LengthMismatch, ParameterError, ProtocolError
 from secagg_spec.protocols import steps
 from secagg_spec.protocols.basa.authority import authority_start
 from secagg_spec.protocols.basa.cores import Parameters
@@ -87,7 +87,7 @@ def open_session(
     """
     made = PositionKeys() if ring is None else ring
     if len(validate.sequence("keys", keys.users, "signing keys")) != parameters.N:
-        raise LengthMismatch("len(keys.users)", len(keys.users), f"N = {parameters.N}")
+        raise errors.LengthMismatch("len(keys.users)", len(keys.users), f"N = {parameters.N}")
     verification = keys.verification()
     authority = authority_start(
         parameters, session, round, signing=keys.authority, verification=verification, ring=made
@@ -217,7 +217,7 @@ class Run:
         self._settle()
         try:
             self._step("take", steps.SERVER)
-        except ProtocolError:
+        except errors.ProtocolError:
             self.network.waiting.clear()
         else:
             raise AssertionError("the server took an upload whose offer had expired")
@@ -275,7 +275,7 @@ class Run:
 def _check_draw(rounding: float) -> None:
     """Refuse what is no draw of a weight."""
     if not isinstance(rounding, float):
-        raise ParameterError("rounding", validate.class_of(rounding), "a float, a multiple of 2**-53 in [0, 1)")
+        raise errors.ParameterError("rounding", validate.class_of(rounding), "a float, a multiple of 2**-53 in [0, 1)")
     check_rounding("rounding", np.array([rounding]), 1)
 
 

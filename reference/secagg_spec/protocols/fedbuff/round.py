@@ -12,7 +12,7 @@ Source: BASecAgg eq. (2), (4) and (16); spec/fedbuff.md, sections 2 to 5 (FBF-01
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -106,7 +106,7 @@ class Update(validate.Plain):
 
     user: int
     stamp: int
-    values: Values
+    values: Values = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)

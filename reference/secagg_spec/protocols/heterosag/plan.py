@@ -47,6 +47,8 @@ class Cell(secagg.Part):
 class Parameters(secagg.Numbers):
     """The parameters of a session.
 
+    They hold the members of each cell, so their memory grows with N times the number of subgroups: some 50 bytes each.
+
     Parameters
     ----------
     N, D, T, t, d : int

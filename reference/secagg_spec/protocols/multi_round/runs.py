@@ -41,7 +41,7 @@ class Turn(validate.Plain):
     users that drop out just before their step in a phase, if they were chosen.
     """
 
-    updates: UintArray
+    updates: UintArray = field(repr=False)
     available: Sequence[int]
     dropouts: Mapping[str, Collection[int]] = field(default_factory=dict)
 
