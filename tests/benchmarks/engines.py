@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
 from secagg_spec.learning import models
-from secagg_spec.learning.datasets import Samples
+from secagg_spec.learning.datasets import Dataset, Samples
 from secagg_spec.learning.training import LocalSGD, Trainer
 
 torch.set_num_threads(1)
@@ -36,8 +34,7 @@ def _engine(name: str, side: int, users: int, batch: int, steps: int, kind: str)
     rng = np.random.default_rng(0)
     count = steps * batch
     samples = Samples(rng.random((count, 1, side, side)).astype(np.float32), rng.integers(0, 10, count))
-    data: Any = SimpleNamespace(train=samples, classes=10)
-    model = models.build(name, data)
+    model = models.build(name, Dataset("mnist", "MNIST", 10, samples, samples))
     trainer = Trainer(model, samples, LocalSGD(1, batch, 0.01), kind)
     starts = np.tile(model.initial(rng), (users, 1))
     return partial(_train, trainer, starts, [np.arange(count)] * users)

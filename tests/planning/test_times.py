@@ -117,7 +117,7 @@ def test_each_kind_of_round_can_be_timed(kind: str, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("kind", ["bogus", "", "SECAGG", None, 3])
 def test_kinds_and_roles_that_there_are_not_are_refused(kind: Any) -> None:
     for call in (lambda: times.grown(kind, "user"), lambda: times.measured(kind, 10, 50, 0.1, 0.1)):
-        with pytest.raises(ParameterError, match=r"^kind = .*: must be one of secagg, "):
+        with pytest.raises(ParameterError, match=r"^kind = .*: must be one of .*secagg, "):
             call()
     with pytest.raises(ParameterError, match=r"^role = .*: must be one of user, server"):
         times.grown("secagg", kind)

@@ -130,7 +130,7 @@ def grown(kind: str, role: str) -> tuple[Points, Points]:
 
     Raises `ParameterError` for a kind or a role that there is not.
     """
-    validate.one_of("kind", kind, [*DEGREES])
+    validate.one_of("kind", kind, sorted({row["kind"] for row in stored()}))
     validate.one_of("role", role, ["user", "server"])
     found: dict[int, dict[int, float]] = {}
     for row in stored():
@@ -173,7 +173,7 @@ def measured(kind: str, n: int, d: int, dropout: float, colluders: float, repeat
 
     Raises `ParameterError` for a kind that there is not, a number of rounds below 1, or shares that are none.
     """
-    validate.one_of("kind", kind, [*DEGREES])
+    validate.one_of("kind", kind, sorted({row["kind"] for row in stored()}))
     repeats = validate.integer("repeats", repeats, 1, validate.MAX_COUNT)
     for name, share in (("dropout", dropout), ("colluders", colluders)):
         if not validate.finite(share) or not 0 <= share <= 1:
