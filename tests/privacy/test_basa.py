@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations, product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -448,3 +448,38 @@ def test_what_is_no_coalition_is_refused(coalition: Any) -> None:
 def test_whether_an_epoch_was_closed_is_a_truth_value(closed: Any) -> None:
     with pytest.raises(ParameterError, match=r"^closed = .*must be of the class bool$"):
         Situation(2, (Holder(0, ACCEPTED), Holder(1, ACCEPTED)), closed)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda two: Epoch(RING, SETTLE, two, weights=(-1, 1)), r"weights = -1: must be an integer in \[0, "),
+        (
+            lambda two: Epoch(RING, SETTLE, two, weights=(1, RING.modulus)),
+            r"weights = \d+: must be an integer in \[0, ",
+        ),
+        (lambda two: Epoch(RING, SETTLE, two, people=(0, -1)), "people = -1: must be an integer >= 0$"),
+        (
+            lambda two: Epoch(RING, SETTLE, two).total((0, 9)),
+            r"users = 9: must be one of the users that uploaded, \(0, 1\)",
+        ),
+        (
+            lambda two: model.witness(Epoch(RING, SETTLE, two), {9: 1}),
+            r"functional = 9: must be one of the users that uploaded, \(0, 1\)$",
+        ),
+        (lambda two: model.witness(Epoch(RING, SETTLE, two), {0: -1}), r"functional = -1: must be an integer in \[0, "),
+        (lambda two: list(model.audit(RING, SETTLE, [two], -1)), "largest = -1: must be an integer >= 0$"),
+        (lambda two: list(model.every_pattern(-1)), "positions = -1: must be an integer >= 0$"),
+        (lambda two: list(model.every_repeat(-1)), "positions = -1: must be an integer >= 0$"),
+        (lambda two: list(model.every_stop(-1)), "positions = -1: must be an integer >= 0$"),
+        (lambda two: list(model.every_settled(2, -1, 2)), "positions = -1: must be an integer >= 0$"),
+        (lambda two: list(model.every_settled(-1, 2, 2)), "K = -1: must be an integer >= 0$"),
+        (lambda two: Situation(-1, ()), "positions = -1: must be an integer >= 0$"),
+        (lambda two: replace(SETTLE, accepted=("foo",)), "accepted = 'foo': must be one of pair, self$"),
+        (lambda two: replace(SETTLE, others=cast(Any, "self")), "others = 'str': must be of the class tuple$"),
+        (lambda two: replace(SETTLE, own=cast(Any, 1)), "own = 'int': must be of the class bool$"),
+    ],
+)
+def test_what_is_no_part_of_an_epoch_is_refused(call: Callable[[Situation], object], said: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{said}"):
+        call(happened(ACCEPTED, LATE))

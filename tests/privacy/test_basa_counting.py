@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.errors import ParameterError
 from secagg_spec.privacy.basa import (
     ACCEPTED,
     GONE,
@@ -62,3 +63,15 @@ def test_counting_and_algebra_agree_on_what_is_told() -> None:
             assert found.no_more == epoch.decide(coalition).private
             known = not honest or epoch.view(coalition).decide(epoch.total(honest)).withheld == 1
             assert found.no_less == known
+
+
+@pytest.mark.parametrize(
+    ("R", "sums", "said"),
+    [
+        (0, [], "R = 0: must be an integer >= 2"),
+        (2, [{0: 1, 7: 1}], r"sums = 7: must be one of the users that uploaded, \(0, 1\)"),
+    ],
+)
+def test_what_cannot_be_counted_is_refused(R: int, sums: list[dict[int, int]], said: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{said}$"):
+        counted(R, VOID, TWO, (), sums)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import combinations, product
@@ -729,3 +729,33 @@ def test_a_coalition_with_users_that_do_not_exist_is_refused(strange: int) -> No
         assert part.decide((), happened).private
         with pytest.raises(UnknownUser, match=rf"^coalition = {strange}: must be a user in \[0, 5\)$"):
             part.decide({strange}, happened)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: model.announced(TINY, (0, 1, 2), [0], [1] * 3), r"len\(ages\) = 1: must be 3, one for each user"),
+        (lambda: model.announced(TINY, (0, 1, 2), [0] * 3, [1]), r"len\(weights\) = 1: must be 3, one for each user"),
+        (lambda: model.announced(TINY, (0, 1, 2), [0, 0, 99], [1] * 3), r"ages = 99: must be an integer in \[0, 2\]"),
+        (lambda: model.announced(TINY, (0, 1, 9), [0] * 3, [1] * 3), r"users = 9: must be a user in \[0, 5\)"),
+        (lambda: model.announced(TINY, (0, 2, 1), [0] * 3, [1] * 3), r"users = \(0, 2, 1\): must be ascending"),
+        (lambda: model.announced(TINY, (0, 1, 2), [0] * 3, [1, 1, 19]), r"weights = 19: must be in \[0, 18\]"),
+        (lambda: buffer((1, 1, 1.0)), "weights = 'float': must be integers"),  # type: ignore[arg-type]
+        (lambda: most(TINY, ONE, outside=(9,)), r"outside = 9: must be a user in \[0, 5\)"),
+        (lambda: list(model.every_coalition(TINY, -1)), "largest = -1: must be an integer >= 0"),
+        (lambda: list(model.audit(TINY, TINY.code, [()], [ONE], outside=-1)), "outside = -1: must be an integer >= 0"),
+        (lambda: model.every_column(TINY, model=int), "model = 'int': must be Column or Unchecked"),  # type: ignore[arg-type]
+        (lambda: model.equivocation([], (0,), {1: [ONE]}), r"len\(kinds\) = 0: must be 1 or more"),
+        (
+            lambda: Column(TINY, TINY.code, (0, 0)),
+            r"elements = \(0, 0\): must be 1 to U - T = 2 different integers",
+        ),
+    ],
+)
+def test_buffers_and_columns_that_there_are_not_are_refused(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{said}$"):
+        call()
+
+
+def test_a_largest_size_above_all_users_is_that_of_all_users() -> None:
+    assert len(list(model.every_coalition(TINY, 10**30))) == 2**TINY.N

@@ -147,3 +147,13 @@ def test_a_quorum_names_its_signers_in_ascending_order(monkeypatch: pytest.Monke
     monkeypatch.setattr(users, "signed", lambda user, received: received)
     assert users.released((8, 16), {1: (ONE,)}) == {1: (ONE,)}
     assert shown == [(1, ((1, 8, 16),))]
+
+
+def test_buffers_are_announced_as_a_list_too() -> None:
+    users = Confirmations(TINY)
+    for buffers in ([ONE], [ONE, OTHER]):
+        lists, tuples = dict.fromkeys((1, 2, 3), buffers), dict.fromkeys((1, 2, 3), tuple(buffers))
+        found = active.equivocation(KINDS, users, (0,), lists)[0]
+        assert found == active.equivocation(KINDS, users, (0,), tuples)[0]
+    with pytest.raises(UnknownUser, match=r"^user = 99: must be a user in \[0, 5\)$"):
+        users.signed(99, (ONE,))

@@ -619,3 +619,33 @@ def test_whether_survivors_answer_is_a_truth_value(answered: Any) -> None:
 def test_odds_are_for_2_to_the_16_users_at_most() -> None:
     with pytest.raises(ParameterError, match=r"^users = 65537: must be an integer in \[0, 65536\]$"):
         odds.few(2**16 + 1, 2, Fraction(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda plan, cell: plan.decide((), situation(TINY), ()), r"len\(cells\) = 0: must be 1 or more"),
+        (lambda plan, cell: model.seen([], situation(TINY), ()), r"len\(elements\) = 0: must be 1 or more"),
+        (
+            lambda plan, cell: Rounds(plan, [tuple(range(TINY.N))]).view(cell, (), answered=()),
+            r"len\(answered\) = 0: must be 1, one for each round",
+        ),
+        (
+            lambda plan, cell: list(model.every_case(plan, cell, (-1,))),
+            r"colluders = -1: must be an integer in \[0, 12\]",
+        ),
+        (
+            lambda plan, cell: list(model.every_case(plan, cell, (13,))),
+            r"colluders = 13: must be an integer in \[0, 12\]",
+        ),
+        (lambda plan, cell: model.Rule("a", checked=cast(bool, 1)), "checked = 'int': must be of the class bool"),
+        (
+            lambda plan, cell: model.Rule("a", one_stream=cast(bool, None)),
+            "one_stream = 'NoneType': must be of the class bool",
+        ),
+    ],
+)
+def test_what_is_no_part_of_a_plan_is_refused(call: Any, said: str) -> None:
+    plan = Plan(TINY)
+    with pytest.raises(ParameterError, match=f"^{said}$"):
+        call(plan, TINY.parts[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from itertools import combinations
 from math import comb, isclose
@@ -540,3 +541,21 @@ def test_a_coalition_with_users_that_do_not_exist_is_refused(strange: int) -> No
         assert part.decide((), happened).private
         with pytest.raises(UnknownUser, match=rf"^coalition = {strange}: must be a user in \[0, 5\)$"):
             part.decide({strange}, happened)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda p: Column(p, p.code, (0, 1, 2)), r"elements = \(0, 1, 2\): must be 1 to U - T = 2 different integers"),
+        (lambda p: Column(p, p.code, (1, 1)), r"elements = \(1, 1\): must be 1 to U - T = 2 different integers"),
+        (lambda p: Column(p, p.code, ()), r"elements = \(\): must be 1 to U - T = 2 different integers"),
+        (lambda p: Column(p, p.code, (-1,)), r"elements = -1: must be an integer in \[0, 2\]"),
+        (lambda p: Column(p, p.code, (10**9,)), r"elements = 1000000000: must be an integer in \[0, 2\]"),
+        (lambda p: model.encoding(p.code, 3), r"size = 3: must be an integer in \[1, 2\]"),
+        (lambda p: model.most(p, (0, 5)), r"surviving = 5: must be a user in \[0, 5\)"),
+        (lambda p: list(model.every_surviving_set(p, -1)), r"smallest = -1: must be an integer in \[0, 5\]"),
+    ],
+)
+def test_columns_and_sets_that_there_are_not_are_refused(call: Callable[[Parameters], object], said: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{said}$"):
+        call(TINY)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import product
 from math import isclose
@@ -644,3 +644,26 @@ def test_users_that_are_not_of_the_graph_are_refused(strange: int) -> None:
 def test_an_element_of_what_is_no_number_is_refused(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(ParameterError, match=f"^{said}"):
         tiny_element(**changed)
+
+
+SEVEN = Graph(tuple(range(7)), 6)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: list(model.every_coalition(-1)), r"N = -1: must be an integer in \[0, 4294967295\]"),
+        (lambda: list(model.every_coalition("3")), r"N = '3': must be an integer in \[0, 4294967295\]"),  # type: ignore[arg-type]
+        (lambda: list(model.audit(TINY, SEVEN, [()], [])), r"len\(graph.order\) = 7: must be N = 5"),
+        (lambda: list(model.every_dropout(TINY, SEVEN)), r"len\(graph.order\) = 7: must be N = 5"),
+        (lambda: model.exposed(TINY.graph(), 2, (9,), (0, 1)), r"coalition = 9: must be a user in \[0, 5\)"),
+        (lambda: model.exposed(TINY.graph(), 2, (), (0, -1)), r"sharers = -1: must be a user in \[0, 5\)"),
+        (
+            lambda: tiny_element(sharers=(0, 1, 2)).decide((), least((0, 1, 2), (0, 4))),
+            r"survivors = 4: must be a user of U_2, which is \(0, 1, 2\)",
+        ),
+    ],
+)
+def test_cases_that_there_are_not_are_refused(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{said}$"):
+        call()

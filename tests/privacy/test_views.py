@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import combinations
 from math import isclose, lcm, log2
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import PrimeField, Ring
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.errors import ParameterError
+from secagg_spec.errors import LengthMismatch, ParameterError
 from secagg_spec.privacy.probe import probe
 from secagg_spec.privacy.views import (
     Derivation,
@@ -323,5 +323,28 @@ def test_each_view_has_its_own_part_of_what_is_allowed() -> None:
     views = [View(Space(Ring(6)), ())]
     assert decide_together(views, [()]).private
     for count in (0, 2):
-        with pytest.raises(ValueError, match="zip"):
+        with pytest.raises(LengthMismatch, match=rf"^len\(allowed\) = {count}: must be 1, one entry for each view$"):
             decide_together(views, [()] * count)
+    with pytest.raises(LengthMismatch, match=r"^len\(views\) = 0: must be 1 or more$"):
+        decide_together([], [])
+
+
+def _no_secrets(space: Space) -> object:
+    return View(space, ()).decide(space.drawn("mask", 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda space: space.drawn("mask", 1, -3), "count = -3: must be an integer >= 0"),
+        (lambda space: space.derived(Derivation("s", b"", "p", 0, "mask"), -1), "count = -1: must be an integer >= 0"),
+        (_no_secrets, "allowed = .*: must be forms of secrets alone"),
+        (
+            lambda space: space.secret("x", 0, range(3)).without(np.zeros(2, dtype=np.bool_)),
+            r"len\(known\) = 2: must be 3 or more, one for each symbol",
+        ),
+    ],
+)
+def test_forms_that_do_not_fit_are_refused(call: Callable[[Space], object], said: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{said}$"):
+        call(Space(Ring(8)))

@@ -47,7 +47,7 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.errors import LengthMismatch, ParameterError
+from secagg_spec.errors import LengthMismatch, ParameterError, UnknownUser
 from secagg_spec.privacy.probe import AffineMap, probe
 from secagg_spec.privacy.verdict import Verdict
 from secagg_spec.privacy.views import Derivation, Forms, Rule, Space, Token, View, join, user_token
@@ -86,6 +86,11 @@ class Timeouts:
         Which keys the authority releases at the close: for positions with an accepted update, and for the others.
     ends : bool
         Whether a timeout ends the epoch.
+
+    Raises
+    ------
+    ParameterError
+        A key is none of "pair" and "self", or one of the others is no truth value.
     """
 
     name: str
@@ -94,6 +99,14 @@ class Timeouts:
     accepted: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     ends: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        for name, value in (("again", self.again), ("own", self.own), ("ends", self.ends)):
+            validate.instance(name, value, bool)
+        for name, kinds in (("accepted", self.accepted), ("others", self.others)):
+            for kind in validate.instance(name, kinds, tuple):
+                validate.one_of(name, kind, (PAIR, SELF))
 
     @property
     def releases(self) -> bool:
@@ -148,8 +161,9 @@ class Situation:
         ------
         ParameterError
             Positions are out of range or descend, a fate is unknown, or two updates of a position are accepted; or
-            `closed` is no truth value.
+            `closed` is no truth value, or `positions` no integer from 0 on.
         """
+        validate.integer("positions", self.positions, 0)
         validate.instance("closed", self.closed, bool)
         for position, fate in self.holders:
             validate.integer("position", position, 0, self.positions - 1)
@@ -212,6 +226,13 @@ class Epoch:
         The space of the symbols. Epochs that are seen together must share one space.
     name : str
         The name of the updates. Epochs in which people upload different updates need different names.
+
+    Raises
+    ------
+    LengthMismatch
+        The weights or the people are not one for each user that got a key.
+    ParameterError
+        A weight is not in [0, R), or a person is below 0.
     """
 
     def __init__(
@@ -228,7 +249,7 @@ class Epoch:
     ) -> None:
         self.ring, self.rule, self.situation, self.number = ring, rule, situation, number
         users = situation.users
-        self.weights = _each("weights", weights, (1,) * len(users))
+        self.weights = _each("weights", weights, (1,) * len(users), ring.modulus - 1)
         self.people = _each("people", people, tuple(users))
         self.space = Space(ring) if space is None else space
         self.updates = {u: self.space.secret(name, self.people[u], (0,)) for u in situation.uploaded}
@@ -290,8 +311,11 @@ class Epoch:
         return [(u, j) for u in situation.accepted for j in others if j > situation.at(u)]
 
     def total(self, users: Collection[int]) -> Forms:
-        """Return the weighted sum over the updates of some users, at least one."""
-        chosen = sorted(users)
+        """Return the weighted sum over the updates of some users, at least one.
+
+        Raises `UnknownUser` for a user whose masked update did not reach the server.
+        """
+        chosen = _uploaders(self, "users", users)
         joined = join([self.updates[u] for u in chosen])
         weights = np.array([[self.weights[u] for u in chosen]], dtype=np.uint64)
         return Forms(joined.symbols, self.ring.matmul(weights, joined.matrix))
@@ -353,10 +377,18 @@ class Epoch:
         return self.view(coalition).decide(*self.allowed(coalition))
 
 
-def _each(name: str, given: Sequence[int] | None, default: Users) -> Users:
+def _each(name: str, given: Sequence[int] | None, default: Users, largest: int | None = None) -> Users:
     if given is not None and len(given) != len(default):
         raise LengthMismatch(name, tuple(given), f"{len(default)}, one for each user that got a key")
-    return default if given is None else tuple(given)
+    return default if given is None else tuple(validate.integer(name, number, 0, largest) for number in given)
+
+
+def _uploaders(epoch: Epoch, name: str, users: Collection[int]) -> list[int]:
+    """Return users of an epoch whose masked updates reached the server, ascending."""
+    for user in users:
+        if user not in epoch.updates:
+            raise UnknownUser(name, user, f"one of the users that uploaded, {epoch.situation.uploaded}")
+    return sorted(users)
 
 
 def _joined(rules: Sequence[Rule]) -> tuple[Rule, ...]:
@@ -446,14 +478,23 @@ def recovers(epoch: Epoch) -> bool:
 
 
 def witness(epoch: Epoch, functional: Mapping[int, int]) -> Forms:
-    """Return the combination of masked updates with the given coefficients; the weights are 1."""
-    users = sorted(functional)
+    """Return the combination of masked updates with the given coefficients; the weights are 1.
+
+    Raises `UnknownUser` for a user whose masked update did not reach the server, and `ParameterError` for a coefficient
+    outside of [0, R).
+    """
+    users, largest = _uploaders(epoch, "functional", functional), epoch.ring.modulus - 1
     joined = join([epoch.masked[user] for user in users])
-    coefficients = np.array([[functional[user] for user in users]], dtype=np.uint64)
+    factors = [validate.integer("functional", functional[user], 0, largest) for user in users]
+    coefficients = np.array([factors], dtype=np.uint64)
     return Forms(joined.symbols, epoch.ring.matmul(coefficients, joined.matrix))
 
 
 # --------------------------------------------------------------------------------------------- what may happen
+
+
+def _count(positions: int) -> int:
+    return validate.integer("positions", positions, 0)
 
 
 def every_pattern(positions: int) -> Iterator[Situation]:
@@ -461,7 +502,7 @@ def every_pattern(positions: int) -> Iterator[Situation]:
 
     A position that nobody got looks the same as a position whose honest user never uploaded.
     """
-    for fates in product(FATES, repeat=positions):
+    for fates in product(FATES, repeat=_count(positions)):
         yield Situation(positions, tuple(Holder(at, fate) for at, fate in enumerate(fates)))
 
 
@@ -470,14 +511,14 @@ def every_repeat(positions: int, extras: Sequence[tuple[str, ...]] = ((), (LATE,
 
     Each entry of `extras` gives the fates of the holders that timed out; by default there is at most one per position.
     """
-    for chosen in product(extras, repeat=positions):
+    for chosen in product(extras, repeat=_count(positions)):
         holders = [Holder(at, fate) for at, early in enumerate(chosen) for fate in (*early, ACCEPTED)]
         yield Situation(positions, tuple(holders))
 
 
 def every_stop(positions: int) -> Iterator[Situation]:
     """Yield every end of an epoch that a timeout ends: at any position (upload late or missing), or at none."""
-    for taken in range(positions):
+    for taken in range(_count(positions)):
         before = tuple(Holder(at, ACCEPTED) for at in range(taken))
         for fate in (LATE, GONE):
             yield Situation(positions, (*before, Holder(taken, fate)), closed=False)
@@ -490,7 +531,7 @@ def every_settled(K: int, positions: int, enough: int, holders: tuple[Holder, ..
     The epoch is closed if at least `enough` updates are accepted; otherwise it is abandoned.
     """
     count = [fate for _, fate in holders].count(ACCEPTED)
-    if count == K or len(holders) == positions:
+    if count == validate.integer("K", K, 0) or len(holders) == validate.integer("positions", positions, len(holders)):
         yield Situation(positions, holders, closed=count >= enough)
         return
     for fate in FATES:
@@ -551,7 +592,11 @@ def audit(ring: Ring, rule: Timeouts, situations: Iterable[Situation], largest: 
     ------
     NotAffine
         A core is not affine, so no verdict of this kind exists.
+    ParameterError
+        `largest` is below 0.
     """
+    if largest is not None:
+        largest = validate.integer("largest", largest, 0)
     for situation in situations:
         epoch = Epoch(ring, rule, situation)
         for coalition in every_coalition(situation.users):

@@ -15,7 +15,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
+from secagg_spec.errors import UnknownUser
 from secagg_spec.privacy.basa import PAIR, SELF, Situation, Timeouts
 
 Numbers: TypeAlias = NDArray[np.int64]
@@ -49,7 +51,18 @@ def counted(
     coalition : collection of int
         Users that pool what they know with the server.
     sums : sequence of Sum
+
+    Raises
+    ------
+    ParameterError
+        R is below 2.
+    UnknownUser
+        A combination names a user whose update did not reach the server.
     """
+    R = validate.integer("R", R, 2)
+    for user in (user for one in sums for user in one):
+        if user not in situation.uploaded:
+            raise UnknownUser("sums", user, f"one of the users that uploaded, {situation.uploaded}")
     names = [("x", user, 0) for user in situation.uploaded]
     updates = len(names)
     names += [("s", user, j) for user in situation.uploaded for j in _after(situation, user)]
@@ -100,7 +113,7 @@ def _codes(R: int, rows: Collection[Numbers] | Numbers, values: Numbers) -> Numb
 
 
 def _compared(updates: Numbers, seen: Numbers, known: Numbers) -> Comparison:
-    """Compare how often each view occurs for each choice of updates; `told` is what the view may reveal of them."""
+    """Compare how often each view occurs for each choice of updates; `known` is what the view may reveal of them."""
     counts = np.zeros((updates.max() + 1, seen.max() + 1), dtype=np.int64)
     np.add.at(counts, (updates, seen), 1)
     kinds = np.zeros(len(counts), dtype=np.int64)

@@ -44,7 +44,7 @@ from secagg_spec.arithmetic.staleness import admissible_weights
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.channels import PlainStampedChannel
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
-from secagg_spec.privacy.lightsecagg import Users, columns, encoding
+from secagg_spec.privacy.lightsecagg import Users, column_elements, columns, encoding
 from secagg_spec.privacy.probe import AffineMap, probe
 from secagg_spec.privacy.verdict import Verdict
 from secagg_spec.privacy.views import Forms, Space, View, join
@@ -105,10 +105,11 @@ def least(*buffers: Buffer) -> Situation:
 def most(parameters: Parameters, *buffers: Buffer, outside: Collection[int] | None = None) -> Situation:
     """Return the situation in which all users answered every buffer, and uploaded in every round.
 
-    `outside` are the users that also upload in rounds whose buffer they are not in; all users when left out.
+    `outside` are the users that also upload in rounds whose buffer they are not in; all users when left out. Raises
+    `UnknownUser` for one outside of [0, N).
     """
     everyone = range(parameters.N)
-    more = everyone if outside is None else outside
+    more = everyone if outside is None else validate.users("outside", [*outside], parameters.N)
     others = [(i, buffer.round) for buffer in buffers for i in more if i not in buffer.users]
     answered = tuple((j, buffer) for buffer in buffers for j in everyone)
     return Situation(buffers, tuple(dict.fromkeys([*_updates(buffers), *others])), answered)
@@ -128,12 +129,17 @@ class Column:
         The code that shares the masks: the code of `parameters`, or one at other points.
     elements : sequence of int
         The elements of the update in the column, from 1 to U - T of them; the rest is padding.
+
+    Raises
+    ------
+    ParameterError
+        The elements are no distinct numbers in [0, d), or not 1 to U - T of them.
     """
 
     def __init__(self, parameters: Parameters, code: MaskCode, elements: Sequence[int]) -> None:
         self.parameters = parameters
         self.code = code
-        self.elements = tuple(elements)
+        self.elements = column_elements(code, parameters.d, elements)
         self.space = Space(parameters.field)
         self._masking = _masking(parameters, len(self.elements))
         self._encoding = encoding(code, len(self.elements))
@@ -215,8 +221,13 @@ class Column:
 def every_column(
     parameters: Parameters, code: MaskCode | None = None, model: type[Column] = Column
 ) -> tuple[Column, ...]:
-    """Return one column of each kind; `code` is the code of the parameters when left out."""
+    """Return one column of each kind; `code` is the code of the parameters when left out.
+
+    Raises `ParameterError` if the model is no kind of column.
+    """
     chosen = parameters.code if code is None else code
+    if not (isinstance(model, type) and issubclass(model, Column)):
+        raise ParameterError("model", getattr(model, "__name__", validate.class_of(model)), "Column or Unchecked")
     return tuple(model(parameters, chosen, elements) for elements in columns(parameters))
 
 
@@ -281,7 +292,36 @@ def scales(parameters: Parameters, buffer: Buffer) -> bool:
 
 
 def announced(parameters: Parameters, users: Users, ages: Sequence[int], weights: Sequence[int]) -> Buffer:
-    """Return the buffer of round tau_max with the given users (ascending), their staleness and their weights."""
+    """Return the buffer of round tau_max with the given users (ascending), their staleness and their weights.
+
+    Raises
+    ------
+    LengthMismatch
+        The ages or the weights are not one for each user.
+    ParameterError
+        A user is outside of [0, N) or not above the one before it, or an age is not in [0, tau_max].
+    OutOfRange
+        A weight is not in [0, q).
+    """
+    if [*validate.users("users", users, parameters.N)] != sorted(users):
+        raise ParameterError("users", tuple(users), "ascending")
+    for name, given in (("ages", ages), ("weights", weights)):
+        if len(given) != len(users):
+            raise LengthMismatch(f"len({name})", len(given), f"{len(users)}, one for each user")
+    ages = [validate.integer("ages", age, 0, parameters.tau_max) for age in ages]
+    return _announced(parameters, users, ages, _weights(parameters, weights))
+
+
+def _weights(parameters: Parameters, weights: Sequence[int]) -> list[int]:
+    """Return weights as integers; refuse one that is not in [0, q)."""
+    found = [validate.secret_integer("weights", weight, "integers") for weight in weights]
+    for weight in found:
+        if not 0 <= weight < parameters.q:
+            raise OutOfRange("weights", weight, f"in [0, {parameters.q - 1}]")
+    return found
+
+
+def _announced(parameters: Parameters, users: Users, ages: Sequence[int], weights: Sequence[int]) -> Buffer:
     round = parameters.tau_max
     entries = zip(users, ages, weights, strict=True)
     return Buffer(round, tuple(Entry(user, round - age, weight) for user, age, weight in entries))
@@ -299,9 +339,7 @@ def weighed(parameters: Parameters, users: Users, weights: Sequence[int]) -> Buf
     """
     if len(weights) != len(users):
         raise LengthMismatch("weights", tuple(weights), f"K = {len(users)} weights, one for each entry of a buffer")
-    for weight in weights:
-        if not 0 <= weight < parameters.q:
-            raise OutOfRange("weights", weight, f"in [0, {parameters.q - 1}]")
+    weights = _weights(parameters, weights)
     return announced(parameters, users, [_age(parameters, weight) for weight in weights], weights)
 
 
@@ -322,7 +360,7 @@ def varied(parameters: Parameters, users: Users) -> Buffer:
 
 def every_coalition(parameters: Parameters, largest: int) -> Iterator[Users]:
     """Yield every set of up to `largest` users, smallest first, starting with the empty set (the server alone)."""
-    for size in range(largest + 1):
+    for size in range(min(validate.integer("largest", largest, 0), parameters.N) + 1):
         yield from combinations(range(parameters.N), size)
 
 
@@ -344,7 +382,7 @@ def every_buffer(parameters: Parameters) -> Iterator[Buffer]:
     choices = [(age, weight) for age in ages for weight in _admissible(parameters, age)]
     for users in every_user_set(parameters):
         for chosen in product(choices, repeat=parameters.K):
-            yield announced(parameters, users, [age for age, _ in chosen], [weight for _, weight in chosen])
+            yield _announced(parameters, users, [age for age, _ in chosen], [weight for _, weight in chosen])
 
 
 # ------------------------------------------------------------------------------------------------------- audit
@@ -408,7 +446,11 @@ def audit(
         A coalition names a user outside the roster, or one twice.
     InconsistentSets
         A user refuses a buffer.
+    ParameterError
+        `outside` is below 0, or `model` is no kind of column.
     """
+    if outside is not None:
+        outside = validate.integer("outside", outside, 0)
     for users in coalitions:
         validate.users("users", users, parameters.N)
     kinds = every_column(parameters, code, model)
@@ -486,10 +528,12 @@ def equivocation(
     Raises
     ------
     ParameterError
-        No user is asked, or a member of the coalition is, or a user outside the roster.
+        There is no column; no user is asked, or a member of the coalition is, or a user outside the roster.
     InconsistentSets, Replay, WrongPhase
         A user refuses a buffer.
     """
+    if not kinds:
+        raise LengthMismatch("len(kinds)", 0, "1 or more")
     parameters = kinds[0].parameters
     check_lie(parameters.N, coalition, asked)
     for user, buffers in asked.items():

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import ProtocolError
@@ -94,38 +95,43 @@ class Confirmations:
         except ProtocolError:
             return None
 
-    def signed(self, user: int, received: Buffers) -> Buffers:
-        """Return the buffers that an honest user signs when `received` are announced to it one after another."""
-        return self.heard(user, received, ((),) * len(received))[0]
+    def signed(self, user: int, received: Sequence[Buffer]) -> Buffers:
+        """Return the buffers that an honest user signs when `received` are announced to it one after another.
+
+        Raises `UnknownUser` for a user outside of [0, N).
+        """
+        (user,) = validate.users("user", (user,), self.parameters.N)
+        return self.heard(user, tuple(received), ((),) * len(received))[0]
 
     def _valid(self, user: int, signed: Buffers, buffer: Buffer) -> bool:
         """Return whether a signature that a user made on one of the `signed` buffers is also valid for `buffer`."""
         return any(self.signature(user, one) == self.signature(user, buffer) for one in signed)
 
-    def released(self, coalition: Collection[int], asked: Mapping[int, Buffers]) -> dict[int, Buffers]:
+    def released(self, coalition: Collection[int], asked: Mapping[int, Sequence[Buffer]]) -> dict[int, Buffers]:
         """Return the honest users that answer, each with the buffers that it answers.
 
         Parameters
         ----------
         coalition : collection of int
             The users that work with the server.
-        asked : mapping from user to tuple of Buffer
+        asked : mapping from user to sequence of Buffer
             The buffers announced to each honest user, in order.
         """
-        signed = {user: self.signed(user, received) for user, received in asked.items()}
+        named = {user: tuple(received) for user, received in asked.items()}
+        signed = {user: self.signed(user, received) for user, received in named.items()}
 
         def willing(buffer: Buffer) -> Users:
             valid = {user for user, buffers in signed.items() if self._valid(user, buffers, buffer)}
             return tuple(sorted(valid | set(coalition)))
 
         answered = {
-            user: self.heard(user, received, tuple(map(willing, received)))[1] for user, received in asked.items()
+            user: self.heard(user, received, tuple(map(willing, received)))[1] for user, received in named.items()
         }
         return {user: buffers for user, buffers in answered.items() if buffers}
 
 
 def equivocation(
-    kinds: Sequence[Column], users: Confirmations, coalition: Collection[int], asked: Mapping[int, Buffers]
+    kinds: Sequence[Column], users: Confirmations, coalition: Collection[int], asked: Mapping[int, Sequence[Buffer]]
 ) -> tuple[dict[int, Buffers], tuple[Verdict, ...]]:
     """Return which users answer which buffers when a server announces different ones, and what the answers reveal.
 

@@ -45,7 +45,7 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.participation_classes import participation_classes, small_class
 from secagg_spec.arithmetic.segments import Matrix
-from secagg_spec.errors import ParameterError, TooFewSurvivors
+from secagg_spec.errors import LengthMismatch, ParameterError, TooFewSurvivors
 from secagg_spec.privacy.secagg import Element, Situation, Streams, Users, honest_answer
 from secagg_spec.privacy.verdict import Verdict
 from secagg_spec.privacy.views import Forms, Space, View, decide_together, join
@@ -57,11 +57,19 @@ from secagg_spec.protocols.heterosag.plan import Cell, Parameters
 
 @dataclass(frozen=True)
 class Rule:
-    """A variant: whether HSA-17, HSA-18 and HSA-27 are kept, and whether all segments use one stream."""
+    """A variant: whether HSA-17, HSA-18 and HSA-27 are kept, and whether all segments use one stream.
+
+    Raises `ParameterError` if one of the two is no truth value.
+    """
 
     name: str
     checked: bool = True
     one_stream: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        validate.instance("checked", self.checked, bool)
+        validate.instance("one_stream", self.one_stream, bool)
 
     def segment(self, cell: Cell) -> int:
         """Return the segment number from which the streams of a cell are derived."""
@@ -185,7 +193,9 @@ class Plan:
         return self.build(cell, sharers, Space(cell.ring))
 
     def decide(self, cells: tuple[Cell, ...], happened: Situation, coalition: Users) -> Case:
-        """Return what a coalition learns of some cells beyond the sums over their honest survivors."""
+        """Return what a coalition learns of some cells, at least one, beyond the sums over their honest survivors."""
+        if not cells:
+            raise LengthMismatch("len(cells)", 0, "1 or more")
         elements = self.elements(cells, happened.sharers)
         parts = [[e for e in elements if e.space is space] for space in dict.fromkeys(e.space for e in elements)]
         views = [seen(part, happened, coalition) for part in parts]
@@ -226,7 +236,9 @@ def _least(sets: Sequence[Users]) -> Iterator[Users]:
 
 
 def seen(elements: Sequence[Element], happened: Situation, coalition: Collection[int]) -> View:
-    """Return what the server and a coalition see in one round of elements that share one space."""
+    """Return what the server and a coalition see in one round of elements, at least one, that share one space."""
+    if not elements:
+        raise LengthMismatch("len(elements)", 0, "1 or more")
     view = View(elements[0].space, coalition, elements[0].rules)
     for element in elements:
         element.show(view, happened)
@@ -307,8 +319,14 @@ def every_case(plan: Plan, cell: Cell, colluders: Collection[int]) -> Iterator[t
     cell : Cell
     colluders : collection of int
         The numbers of colluding users. Colluders that are not in the cell are outside it, where everybody survives.
+
+    Raises
+    ------
+    ParameterError
+        A number is not in [0, N].
     """
     parameters, members = plan.parameters, sorted(cell.members)
+    colluders = [validate.integer("colluders", count, 0, parameters.N) for count in colluders]
     outside = [user for user in range(parameters.N) if user not in cell.members]
     for present in range(len(members) + 1):
         for staying in range(present + 1):
@@ -401,7 +419,12 @@ class Rounds:
         return next((one for one in found if one is not None), None)
 
     def view(self, cell: Cell, coalition: Collection[int], *, answered: Sequence[bool]) -> tuple[View, list[Element]]:
-        """Return what the server and a coalition see of a cell, and the element of the cell in each round."""
+        """Return what the server and a coalition see of a cell, and the element of the cell in each round.
+
+        Raises `LengthMismatch` unless `answered` has one entry for each round; so does `learned`.
+        """
+        if len(answered) != len(self.survivors):
+            raise LengthMismatch("len(answered)", len(answered), f"{len(self.survivors)}, one for each round")
         space, everyone = Space(cell.ring), tuple(range(self.plan.parameters.N))
         elements = [self.plan.build(cell, everyone, space, number) for number in range(len(self.survivors))]
         view = View(space, coalition, tuple(rule for element in elements for rule in element.rules))

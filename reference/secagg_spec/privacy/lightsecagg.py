@@ -105,7 +105,11 @@ def least(surviving: Users) -> Situation:
 
 
 def most(parameters: Parameters, surviving: Users) -> Situation:
-    """Return the situation in which every update arrived, some too late, and every survivor answered."""
+    """Return the situation in which every update arrived, some too late, and every survivor answered.
+
+    Raises `UnknownUser` for a survivor outside of [0, N).
+    """
+    surviving = validate.users("surviving", surviving, parameters.N)
     return Situation(surviving, tuple(range(parameters.N)), dict.fromkeys(surviving, surviving))
 
 
@@ -123,6 +127,11 @@ class Column:
         The space of the symbols; a new one when left out. Rounds in which users upload the same updates share a space.
     drawing : int
         Rounds of one space with different numbers have different masks and noise.
+
+    Raises
+    ------
+    ParameterError
+        The elements are no distinct numbers in [0, d), or not 1 to U - T of them.
     """
 
     def __init__(
@@ -136,7 +145,7 @@ class Column:
     ) -> None:
         self.parameters = parameters
         self.code = code
-        self.elements = tuple(elements)
+        self.elements = column_elements(code, parameters.d, elements)
         self.space = Space(parameters.field) if space is None else space
         self.drawing = drawing
         self._encoding = encoding(code, len(self.elements))
@@ -205,12 +214,33 @@ def columns(parameters: Shape) -> tuple[Users, ...]:
     return (full,) if len(short) == len(full) else (full, short)
 
 
+def column_elements(code: MaskCode, d: int, elements: Sequence[int]) -> Users:
+    """Return the elements of a column of an update of d elements.
+
+    Raises
+    ------
+    LengthMismatch
+        They are not 1 to U - T, all different.
+    ParameterError
+        One is not in [0, d).
+    """
+    given = validate.sequence("elements", elements, "integers")
+    found = tuple(validate.integer("elements", element, 0, d - 1) for element in given)
+    if len(set(found)) < len(found) or not 1 <= len(found) <= code.U - code.T:
+        raise LengthMismatch("elements", found, f"1 to U - T = {code.U - code.T} different integers")
+    return found
+
+
 def _masking(field: PrimeField, size: int) -> AffineMap:
     return probe(field, lambda v: protocol.mask_update(field, v[:size], v[size:]), 2 * size, name="mask_update")
 
 
 def encoding(code: MaskCode, size: int) -> AffineMap:
-    """Probe the encoder on one column: from `size` real elements and T noise elements to N one-element shares."""
+    """Probe the encoder on one column: from `size` real elements and T noise elements to N one-element shares.
+
+    Raises `ParameterError` for a size outside of [1, U - T].
+    """
+    size = validate.integer("size", size, 1, code.U - code.T)
 
     def encode(v: UintArray) -> UintArray:
         return code.encode(v[:size], v[size:].reshape(code.T, 1))[:, 0]
@@ -272,9 +302,10 @@ def every_surviving_set(parameters: Parameters, smallest: int | None = None) -> 
     """Yield every surviving set of at least `smallest` users.
 
     When left out, `smallest` is max(U, T + 2), the least that an honest server announces (LSA-07). Users accept T + 2
-    (LSA-09).
+    (LSA-09). Raises `ParameterError` if it is no number of users.
     """
-    enough = max(parameters.U, parameters.T + 2) if smallest is None else smallest
+    least = max(parameters.U, parameters.T + 2) if smallest is None else smallest
+    enough = validate.integer("smallest", least, 0, parameters.N)
     for size in range(enough, parameters.N + 1):
         yield from combinations(range(parameters.N), size)
 

@@ -46,7 +46,7 @@ from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SeededSource
-from secagg_spec.errors import ParameterError, ProtocolError, UnknownUser
+from secagg_spec.errors import LengthMismatch, ParameterError, ProtocolError, UnknownUser
 from secagg_spec.privacy.probe import AffineMap, probe
 from secagg_spec.privacy.verdict import Verdict
 from secagg_spec.privacy.views import Derivation, Forms, Rule, Rules, Space, Token, View, join, user_token
@@ -333,9 +333,12 @@ class Element:
     def allowed(self, coalition: Collection[int], survivors: Users) -> tuple[Forms, ...]:
         """Return the sums that the coalition is allowed to know in addition to its own inputs.
 
-        Raises `UnknownUser` for users that are none of the graph.
+        Raises `UnknownUser` for colluders that are none of the graph, and for survivors that are none of `sharers`.
         """
         colluding, left = self._users("coalition", coalition), self._users("survivors", survivors)
+        for user in left:
+            if user not in self.sharers:
+                raise UnknownUser("survivors", user, f"a user of U_2, which is {self.sharers}")
         honest = set(left) & set(self.members) - set(colluding)
         return tuple(self.total(users) for users in components(self.graph, honest))
 
@@ -395,18 +398,31 @@ class Case:
 
 
 def every_coalition(N: int) -> Iterator[Users]:
-    """Yield every set of users, smallest first, starting with the empty set (the server alone)."""
+    """Yield every set of users, smallest first, starting with the empty set (the server alone).
+
+    Raises `ParameterError` if N is no number of users.
+    """
+    N = validate.integer("N", N, 0, validate.MAX_COUNT)
     for size in range(N + 1):
         yield from combinations(range(N), size)
 
 
 def every_dropout(parameters: Parameters, graph: Graph) -> Iterator[tuple[Users, Users]]:
-    """Yield every pair of U_2 and U_3 with which a round can continue (SAG-18)."""
+    """Yield every pair of U_2 and U_3 with which a round can continue (SAG-18).
+
+    Raises `LengthMismatch` if the graph is not one of N users.
+    """
+    _check_graph(parameters, graph)
     users = range(parameters.N)
     for count in range(parameters.N, parameters.enough - 1, -1):
         for sharers in combinations(users, count):
             if graph.core(sharers, parameters.t) == sharers:
                 yield from ((sharers, survivors) for survivors in _survivors(parameters, graph, sharers))
+
+
+def _check_graph(parameters: Parameters, graph: Graph) -> None:
+    if len(graph.order) != parameters.N:
+        raise LengthMismatch("len(graph.order)", len(graph.order), f"N = {parameters.N}")
 
 
 def _survivors(parameters: Parameters, graph: Graph, sharers: Users) -> Iterator[Users]:
@@ -442,8 +458,9 @@ def audit(
     UnknownUser, DuplicateUser
         A coalition or a set names a user outside the roster, or one twice.
     ParameterError
-        U_3 is empty, or has a user that is not in U_2.
+        U_3 is empty, or has a user that is not in U_2; or the graph is not one of N users.
     """
+    _check_graph(parameters, graph)
     for users in (*coalitions, *(chosen for pair in dropouts for chosen in pair)):
         validate.users("users", users, parameters.N)
     for sharers, survivors in dropouts:
@@ -468,9 +485,13 @@ def _exact(element: Element, survivors: Users) -> bool:
 
 
 def exposed(graph: Graph, t: int, coalition: Collection[int], sharers: Collection[int]) -> frozenset[int]:
-    """Return the honest users with at least t colluding neighbours: the coalition recovers both of their secrets."""
-    honest = set(sharers) - set(coalition)
-    return frozenset(user for user in honest if len(graph.neighbours(user) & set(coalition)) >= t)
+    """Return the honest users with at least t colluding neighbours: the coalition recovers both of their secrets.
+
+    Raises `UnknownUser` for users that are none of the graph.
+    """
+    colluding = set(validate.users("coalition", [*coalition], len(graph.order)))
+    honest = set(validate.users("sharers", [*sharers], len(graph.order))) - colluding
+    return frozenset(user for user in honest if len(graph.neighbours(user) & colluding) >= t)
 
 
 def expected_excess(graph: Graph, t: int, case: Case) -> int:

@@ -27,6 +27,7 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import BoolArray, UintArray
+from secagg_spec.errors import LengthMismatch, ParameterError
 from secagg_spec.privacy.probe import AffineMap
 from secagg_spec.privacy.verdict import Verdict, decide, decide_rows
 
@@ -154,7 +155,12 @@ class Forms:
         return Forms(self.symbols, self.matrix[index : index + 1])
 
     def without(self, known: BoolArray) -> Forms:
-        """Return the forms without the terms of known symbols; `known` has one truth value for each symbol."""
+        """Return the forms without the terms of known symbols; `known` has one truth value for each symbol.
+
+        Raises `LengthMismatch` if it has fewer than there are symbols.
+        """
+        if self.symbols.size and self.symbols[-1] >= len(known):
+            raise LengthMismatch("len(known)", len(known), f"{self.symbols[-1] + 1} or more, one for each symbol")
         kept = ~known[self.symbols]
         return Forms(self.symbols[kept], self.matrix[:, kept])
 
@@ -187,11 +193,11 @@ class Space:
 
     def drawn(self, name: str, user: int, count: int) -> Forms:
         """Return `count` elements that a user sampled."""
-        return self.of(Drawn(name, user, index) for index in range(count))
+        return self.of(Drawn(name, user, index) for index in range(validate.integer("count", count, 0)))
 
     def derived(self, derivation: Derivation, count: int) -> Forms:
         """Return the first `count` elements of a PRG stream."""
-        return self.of(Derived(derivation, index) for index in range(count))
+        return self.of(Derived(derivation, index) for index in range(validate.integer("count", count, 0)))
 
     def apply(self, core: AffineMap, *inputs: Forms) -> Forms:
         """Return the outputs of a probed core, without its constant, on the concatenation of the given inputs."""
@@ -271,7 +277,7 @@ class View:
     def decide(self, *allowed: Forms) -> Verdict:
         """Return what the view determines beyond the allowed forms of secrets and the coalition's own secrets.
 
-        The forms in `allowed` must contain secrets only.
+        Raises `ParameterError` if a form in `allowed` contains anything but secrets.
         """
         return self._decide(lambda symbol: isinstance(symbol, Secret), allowed)
 
@@ -292,7 +298,8 @@ class View:
         symbols = self.space.symbols
         of_secret = np.array([asked(symbols[n]) for n in joined.symbols], dtype=bool)
         names = tuple(str(symbols[n]) for n in joined.symbols[of_secret])
-        assert not joined.matrix[count:, ~of_secret].any(), "what is allowed mentions secrets only"
+        if joined.matrix[count:, ~of_secret].any():
+            raise ParameterError("allowed", f"{len(allowed)} vectors of forms", "forms of secrets alone")
         A, B = joined.matrix[:, of_secret], joined.matrix[:, ~of_secret]
         return decide(self.space.ring, A[:count], B[:count], A[count:], names)
 
@@ -303,7 +310,16 @@ def decide_together(views: Sequence[View], allowed: Sequence[Sequence[Forms]]) -
     Their spaces share their symbols. A symbol counts as uniform modulo the least common multiple L of the moduli. A row
     of a view modulo R becomes L / R times that row modulo L. So a symbol in two views is one unknown modulo the common
     divisors of both moduli.
+
+    Raises
+    ------
+    LengthMismatch
+        There is no view, or `allowed` has another number of entries than there are views.
     """
+    if not views:
+        raise LengthMismatch("len(views)", 0, "1 or more")
+    if len(allowed) != len(views):
+        raise LengthMismatch("len(allowed)", len(allowed), f"{len(views)}, one entry for each view")
     symbols, L = views[0].space.symbols, lcm(*(view.space.ring.modulus for view in views))
     systems = [(L // v.space.ring.modulus, *v.system(may)) for v, may in zip(views, allowed, strict=True)]
     used = sorted({int(n) for _, *parts in systems for part in parts for n in part.symbols})
