@@ -26,6 +26,7 @@ from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.selection.participation import Roster
 
 LAYERS = ("arithmetic", "crypto", "events", "learning", "planning", "privacy", "protocols", "selection")
+FLOWER = ("batches", "client", "journal", "participation", "plan", "server", "weights")
 CHECK_THEMSELVES = {f"secagg_spec.arithmetic.{name}" for name in ("guard", "validate", "numerals")}
 """What `guard` is made of, and what takes text alone and is loaded without numpy."""
 FIELD = PrimeField(7)
@@ -36,7 +37,8 @@ MODULES = sorted(
     for info in pkgutil.walk_packages(secagg_spec.__path__, "secagg_spec.", onerror=print)
     if not info.ispkg and info.name.split(".")[1] in LAYERS and info.name not in CHECK_THEMSELVES
 )
-"""The modules of the layers, but those of packages, which hold what is read."""
+MODULES += [f"secagg_spec.flower.{name}" for name in FLOWER]
+"""The modules of the layers, but those of packages, which hold what is read; and those for Flower that need it not."""
 
 
 def functions(module: ModuleType) -> Iterator[Callable[..., Any]]:

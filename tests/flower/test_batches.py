@@ -94,7 +94,7 @@ def test_what_cannot_be_is_refused() -> None:
         Batches(Parameters(12, 6, 2))
     with pytest.raises(ParameterError, match="nodes"):
         Batches(TINY).sit([-1])
-    with pytest.raises(ParameterError, match=r"^nodes = 'NoneType'"):
+    with pytest.raises(ParameterError, match=r"^available = 'NoneType'"):
         Batches(TINY).choose(None, {})  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match=r"^counts = 'NoneType'"):
         Batches(TINY).choose([0], None)  # type: ignore[arg-type]

@@ -522,6 +522,7 @@ def test_what_was_not_packed_is_refused(packed: Any) -> None:
     [
         *[(head,) for head in (b"text", b"\xff", b"[" * 5000, b'{"bytes":1}')],
         *[(b'{"bytes":' + number + b"}", b"a") for number in (b"0", b"-1", b"2", b"true", b"1.0", b'"1"')],
+        *[(head,) for head in (b"NaN", b"Infinity", b"1.5", b"true", b" 1", b'{"a":1,"a":2}', b'"\\u0061"')],
         (b"[]", b"a"),
         (b'[{"bytes":1},{"bytes":1}]', b"a"),
         (b'[{"bytes":2},{"bytes":1}]', b"a", b"b"),

@@ -588,3 +588,48 @@ def test_a_round_that_was_begun_with_too_few_nodes_ends_with_a_line_and_the_next
         "round 1 ends without a sum: ParameterError: holders = 5: must be at most 2, the number of users that are asked"
     ]
     assert engine.run(2) is not None
+
+
+def _run(**given: Any) -> server.Result | None:
+    usual: dict[str, Any] = {
+        "nodes": [1, 2, 3],
+        "arrays": [np.zeros(2)],
+        "round": 0,
+        "exchange": lambda *asked: (),
+        "report": print,
+    }
+    return server.run(**{"settings": SETTINGS["secagg"], **usual, **given})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"settings": None}, "settings = 'NoneType': must be of the class Settings"),
+        ({"nodes": [[1], [2]]}, "nodes = 'list': must be an integer, each one if several are given"),
+        ({"exchange": None}, "exchange = 'NoneType': must be a function"),
+        ({"batches": 5}, "batches = 'int': must be of the class Batches"),
+    ],
+)
+def test_a_round_of_what_is_none_is_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{said}$"):
+        _run(**given)
+
+
+@pytest.mark.parametrize(("given", "said"), [(None, "NoneType"), ([5], "ints"), ([([], None)], "tuples")])
+def test_an_exchange_that_gives_no_pairs_ends_the_round(given: Any, said: str) -> None:
+    lines: list[str] = []
+    assert _run(exchange=lambda *asked: given, report=lines.append) is None
+    assert (
+        f"exchange = 'one that gives {said}': must be a function that gives pairs of a node and its reply" in lines[-1]
+    )
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_a_number_that_is_not_finite_is_named_by_its_array(number: float) -> None:
+    engine = Engine("secagg", 6)
+    engine.run()
+    assert engine.begun is not None
+    arrays = [np.zeros(shape) for shape in SHAPES]
+    arrays[-1].flat[1] = number
+    with pytest.raises(OutOfRange, match=rf"^arrays\[{len(SHAPES) - 1}\]\.flat\[1\] = {number}: must be finite$"):
+        weights.encode(engine.begun[0], arrays, 3, SystemSource())

@@ -23,6 +23,7 @@ import numpy as np
 
 from secagg_spec import documents, system
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.entropy import Source, SystemSource, draw_below
 from secagg_spec.errors import ParameterError
 from secagg_spec.protocols.multi_round import round as multi_round
@@ -166,3 +167,6 @@ class Batches:
         """
         numbers = self.parameters
         multi_round.Parameters(batches.Parameters(numbers.N, len(nodes), numbers.T), base)
+
+
+guard(__name__)

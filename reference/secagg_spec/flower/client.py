@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.conformance.adapter.codes import reject_code
 from secagg_spec.crypto.entropy import Source, SystemSource
 from secagg_spec.crypto.keys import SESSION_BYTES, public_key
@@ -315,3 +316,6 @@ def _session(packet: Packet, name: str) -> bytes:
 def _code(error: Exception) -> str:
     """Return the reject code of an error, or that of its base class."""
     return "other" if type(error) is ProtocolError else reject_code(error)
+
+
+guard(__name__)

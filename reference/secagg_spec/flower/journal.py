@@ -17,6 +17,7 @@ from typing import Protocol
 
 from secagg_spec import system
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import ParameterError, Replay
 from secagg_spec.protocols.begun import session_id
 
@@ -107,3 +108,6 @@ class FileJournal:
         except FileExistsError:
             raise _replay(session, phase) from None
         system.on_disk(self.folder)
+
+
+guard(__name__)

@@ -28,6 +28,12 @@ def pack(tree: Any) -> list[bytes]:
         The tree has a value of another type, a dict whose only key is ``"bytes"``, an integer of more than 4,300
         digits, or more than 127 levels.
     """
+    head, leaves = _parts(tree)
+    return [_hash([head, *leaves]), head, *leaves]
+
+
+def _parts(tree: Any) -> tuple[bytes, list[bytes]]:
+    """Return the JSON of a tree, with a number for each byte string, and the byte strings."""
     leaves: list[bytes] = []
 
     def plain(node: Any, levels: int) -> Any:
@@ -42,8 +48,7 @@ def pack(tree: Any) -> list[bytes]:
             return {key: plain(each, levels - 1) for key, each in node.items()}
         raise ParameterError("tree", type(node).__name__, _NODES)
 
-    head = json.dumps(plain(tree, _DEEPEST)).encode("ascii")
-    return [_hash([head, *leaves]), head, *leaves]
+    return json.dumps(plain(tree, _DEEPEST)).encode("ascii"), leaves
 
 
 def unpack(packed: Sequence[bytes]) -> Any:
@@ -70,9 +75,10 @@ def unpack(packed: Sequence[bytes]) -> Any:
 
     try:
         tree = json.loads(head, object_hook=get)
+        same = _parts(tree) == (head, leaves)
     except (ValueError, RecursionError):
-        tree = left
-    if tree is left or next(left, None) is not None:
+        same = False
+    if not same:
         raise ParameterError("packed", f"{len(given)} byte strings", "as `pack` writes them")
     return tree
 

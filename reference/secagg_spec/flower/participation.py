@@ -16,6 +16,7 @@ from pathlib import Path
 
 from secagg_spec import system
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import DuplicateUser, ParameterError
 
 HEADER = b"round,users\n"
@@ -123,3 +124,6 @@ def _nodes(number: int, line: bytes) -> list[int] | None:
     except ValueError:
         return None
     return nodes if line == _line(number, sorted(map(abs, set(nodes)))) else None
+
+
+guard(__name__)

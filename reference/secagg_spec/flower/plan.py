@@ -13,6 +13,7 @@ from math import gcd, prod
 from typing import Any, TypeAlias
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.quantizer import MAX_LEVEL
 from secagg_spec.crypto.keys import SESSION_BYTES, sha256
@@ -194,3 +195,6 @@ def read(data: object) -> Plan:
 def sealing_key_fields(nonce: bytes, key: bytes) -> bytes:
     """Return the bytes that a user of an active profile signs with its sealing key (FLW-05)."""
     return as_fields(LABEL, VERSION, "sealing-key", nonce, key)
+
+
+guard(__name__)

@@ -9,7 +9,7 @@ Source: spec/flower.md, section 5.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, prod
@@ -17,6 +17,7 @@ from typing import Any
 
 from secagg_spec import errors
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME, MAX_MODULUS
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance.adapter.codes import ALL_CODES
@@ -184,7 +185,7 @@ def run(
     Settings that do not fit so many users end the round without a sum, since the next one may have others. So does an
     exchange that gives a second reply of a node, or one of a node that was not asked.
     """
-    if len(set(validate.sequence("nodes", nodes, "numbers"))) < len(nodes):
+    if len(set(validate.user_numbers("nodes", nodes))) < len(nodes):
         raise errors.DuplicateUser("nodes", nodes, "each node once")
     recorded, failed = list[Sequence[int]](), list[Exception]()
 
@@ -298,8 +299,14 @@ def _keys(kind: Kind, nonce: bytes, reply: Packet | None) -> dict[str, bytes]:
 
 def _replies(exchange: Exchange, phase: str, packets: dict[int, Packet]) -> Iterator[tuple[int, Packet | None]]:
     """Yield the replies to some packets, at most one of each node that was asked; else the engine is at fault."""
-    waiting = set(packets)
-    for node, reply in exchange(phase, packets):
+    waiting, found = set(packets), exchange(phase, packets)
+    wanted = "a function that gives pairs of a node and its reply, or None for the reply"
+    if not isinstance(found, Iterable):
+        raise _EngineFault("exchange", f"one that gives {validate.class_of(found)}", wanted)
+    for pair in found:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not isinstance(pair[0], Hashable):
+            raise _EngineFault("exchange", f"one that gives {validate.class_of(pair)}s", wanted)
+        node, reply = pair
         if node not in waiting:
             raise _EngineFault("node", node, f"one that was asked in {phase!r} and has not replied yet")
         waiting.remove(node)
@@ -440,3 +447,6 @@ class _Server:
         for user in blamed:
             del inbox[user]
             left[self.nodes[user]] = str(error)
+
+
+guard(__name__)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import quantizer, validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.crypto.entropy import Source, draw_rounding
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError, ProtocolError
@@ -101,6 +102,10 @@ def encode(plan: Plan, arrays: Arrays, weight: int, source: Source) -> UintArray
             numbers[place : place + part.size] = _quantized(plan, part, weight, source)
             place += part.size
     except OutOfRange:  # the whole says what is wrong first, and where
+        for at, array in enumerate(arrays):
+            wrong = np.flatnonzero(~np.isfinite(array))
+            if wrong.size:
+                raise OutOfRange(f"arrays[{at}].flat[{wrong[0]}]", float(array.flat[wrong[0]]), "finite") from None
         whole = np.concatenate([np.zeros(0), *(array.ravel().astype(np.float64) for array in arrays)])
         _quantized(plan, whole, weight, source)
         raise
@@ -177,3 +182,6 @@ def _as(array: NDArray[Any], dtype: np.dtype[Any], name: str) -> NDArray[Any]:
         if not isfinite(number) or not least <= (int(number) if whole else number) <= most:
             raise OutOfRange(f"a number of {name}", number, f"one of type {dtype}")
     return exact.astype(dtype)
+
+
+guard(__name__)
