@@ -244,7 +244,7 @@ def test_versions_follow_each_other() -> None:
 def test_a_history_is_read_as_it_was_written(tmp_path: Path) -> None:
     now = text({**SAID, "AAA-01": "A MUST e."}, "0.2.0")
     open_book = history.renewed(_sealed(), now)
-    strange = State("0.2.0", "one.md", withdrawn='it says "ü" \\ nothing', instead=("AAA-01",))
+    strange = State("0.2.0", "one.md", withdrawn='it says "ü" \\ \x7f nothing', instead=("AAA-01",))
     ended = replace(open_book, clauses={**open_book.clauses, "BBB-01": (*open_book.clauses["BBB-01"], strange)})
     for book in (begun(), _sealed(), open_book, released(open_book, now, "2030-05-01"), ended):
         assert again(book, tmp_path) == book
@@ -453,3 +453,18 @@ def test_regenerate_needs_a_checkout(
 def test_the_history_of_the_text_fits_its_schema() -> None:
     """`load` relies on it."""
     assert history.read(resources.root("spec") / history.FILE) == history.load()
+
+
+@pytest.mark.parametrize("number", ["-1.2", " 1.0", "+1.0", "1_0.2", "1.\uff12", "00.1", "1.", "", None])
+def test_what_is_no_number_of_a_version_is_refused(number: Any) -> None:
+    with pytest.raises(HistoryError, match=r" is no version, such as 0\.1\.0$"):
+        history.order(number)
+
+
+@pytest.mark.parametrize("planted", ["AAA-01 = []", "AAA-01 = [{ since = '0.1.0', page = 2020-01-01, words = 'a' }]"])
+def test_a_file_that_breaks_the_schema_is_refused_where_it_is_not_validated(planted: str, tmp_path: Path) -> None:
+    whole = history.written(_sealed())
+    (line,) = (row for row in whole.splitlines() if row.startswith("AAA-01"))
+    (tmp_path / history.FILE).write_text(whole.replace(line, planted), encoding="utf-8")
+    with pytest.raises(HistoryError, match=r"^history\.toml: clauses: AAA-01: "):
+        history.read(tmp_path / history.FILE, validated=False)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -21,6 +22,7 @@ from pathlib import Path
 from secagg_spec import __version__, documents, resources, schemas
 
 FILE = "history.toml"
+_NUMBER = re.compile(r"(0|[1-9][0-9]{0,4299})(\.(0|[1-9][0-9]{0,4299}))*")
 COMMAND = "secagg-spec text --regenerate"
 _HEAD = f"""# The versions of the text, and what became of each id that was ever given out: `{COMMAND}` writes this
 # file. By hand come the day of a release, `released = "2000-12-31"`, which that command then seals, and the end of a
@@ -167,10 +169,11 @@ def read(path: Path, *, validated: bool = True) -> History:
     try:
         versions = tuple(Version(**entry) for entry in content["version"])
         found = History(versions, {id: tuple(map(_state, states)) for id, states in content["clauses"].items()})
+        fault = next(_contradictions(found), None)
     except (AttributeError, LookupError, TypeError, ValueError):
         _validate(path, content)
         raise
-    for fault in _contradictions(found):
+    if fault is not None:
         raise HistoryError(f"{path.name}: {fault}")
     return found
 
@@ -189,10 +192,9 @@ def _state(entry: Mapping[str, object]) -> State:
 
 def order(number: str) -> tuple[int, ...]:
     """Return the sort key of a version; raises `HistoryError` for what is no version, such as 0.1.0."""
-    try:
-        return tuple(map(int, number.split(".")))
-    except (AttributeError, TypeError, ValueError):
-        raise HistoryError(f"{schemas.shown(number)} is no version, such as 0.1.0") from None
+    if not isinstance(number, str) or not _NUMBER.fullmatch(number):
+        raise HistoryError(f"{schemas.shown(number)} is no version, such as 0.1.0")
+    return tuple(map(int, number.split(".")))
 
 
 def _contradictions(book: History) -> Iterator[str]:
@@ -387,7 +389,8 @@ def _pairs(state: State) -> Iterator[str]:
     yield f"since = {json.dumps(state.since)}"
     yield f"page = {json.dumps(state.page)}"
     if state.withdrawn:
-        yield f"withdrawn = {json.dumps(state.withdrawn, ensure_ascii=False)}"
+        withdrawn = json.dumps(state.withdrawn, ensure_ascii=False)
+        yield f"withdrawn = {withdrawn.replace(chr(127), chr(92) + 'u007f')}"  # JSON allows it, and TOML does not
         yield f"instead = {json.dumps(list(state.instead))}"
     else:
         yield f"words = {json.dumps(state.words)}"
