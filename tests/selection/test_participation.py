@@ -7,6 +7,7 @@ import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -327,7 +328,7 @@ def test_what_is_not_utf_8_is_named_by_its_line(tmp_path: Path) -> None:
             "schema.json: 0 is less than the minimum of 1",
         ),
         ('{"users": 3, "rounds": [[0, -1]]}', "schema.json: [1] -1 is less than the minimum of 0"),
-        ('{"users": 3, "rounds": [[0, 0]]}', "log.json, rounds[0] = "),
+        ('{"users": 3, "rounds": [[0, 0]]}', "log.json, rounds[0], user = '0': must be named once in round 0"),
         (
             '{"users": 3, "rounds": [[0, true]]}',
             "log.json, rounds[0] = [0, True]: must be as in participation.schema",
@@ -349,7 +350,11 @@ def test_what_is_not_utf_8_is_named_by_its_line(tmp_path: Path) -> None:
             '{"users": 3, "segments": 1, "rounds": [[[0, 1]]]}',
             "participation.schema.json: a list of segments, each a list of cells, each a list of users",
         ),
-        ('{"users": 3, "segments": 1, "rounds": [[[[0, 0]]]]}', "schema.json: [0][0] names something twice"),
+        (
+            '{"users": 3, "segments": 1, "rounds": [[[[0, 0]]]]}',
+            "rounds[0][0][0], user = '0': must be named once in round 0, segment 0",
+        ),
+        ('{"users": ["a", "b"], "rounds": [["b", "b"]]}', "rounds[0], user = 'b': must be named once in round 0"),
         ('{"users": 3, "segments": 1, "rounds": [[[[0], [0]]]]}', "rounds[0][0][1], user = '0': must be named once in"),
         (
             '{"users": 3, "rounds": [], "rounds": []}',
@@ -399,7 +404,12 @@ def test_sound_rounds_are_not_held_against_the_schema_user_by_user(
     for users, rounds in ((3, [[0, 1], [2, 0], [], [1]]), (["a", "b"], [["a"], ["b", "a"]])):
         logs.read(table(tmp_path, json.dumps({"users": users, "rounds": rounds}), "log.json"))
         assert seen.pop() == {"users": users, "rounds": [[]] * len(rounds)}
-    strange = [[0, 0], [-1], [True], [""], ["a", 0], [[0]]]
+    for row, short in (([0, 0], []), (["a", 0], []), ([[[0, 0], []]], [[[], []]])):
+        document = {"users": 3, "segments": 1, "rounds": [row]}
+        with pytest.raises(ParameterError):
+            logs.read(table(tmp_path, json.dumps(document), "log.json"))
+        assert seen.pop() == document | {"rounds": [short]}
+    strange = [[-1], [True], [""], ["a", -1], [None], [[0]], [[[-1]]]]
     with pytest.raises(ParameterError):
         logs.read(table(tmp_path, json.dumps({"users": 3, "rounds": strange}), "log.json"))
     assert seen == [{"users": 3, "rounds": strange}]
@@ -578,3 +588,13 @@ def test_what_is_no_roster_is_named() -> None:
     for wrong in (3, None, ["a"]):
         with pytest.raises(ParameterError, match=r"^roster = "):
             of_sets(wrong, [[0]])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("odd", ['"a"', "null", "0.5"])
+def test_a_long_round_of_numbers_and_something_else_is_refused_in_little_time(tmp_path: Path, odd: str) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(f'{{"users": 100000, "rounds": [[{", ".join(map(str, range(20000)))}, {odd}]]}}', encoding="utf-8")
+    begun = process_time()
+    with pytest.raises(ParameterError, match=r"^log\.json, rounds\[0\]"):
+        logs.read(path)
+    assert process_time() - begun < 20

@@ -330,15 +330,19 @@ def _abbreviated(document: Document) -> Document:
     """Return a document without the rounds that obviously fit the schema: validating each of their users is slow."""
     if not isinstance(document, dict) or not isinstance(document.get("rounds"), list):
         return document
-    return document | {"rounds": [[] if _plain(row) else row for row in document["rounds"]]}
+    return document | {"rounds": [[] if _plain(row) else _abbreviated_cells(row) for row in document["rounds"]]}
+
+
+def _abbreviated_cells(row: object) -> object:
+    """Return a round of segments without the cells that obviously fit the schema, and any other value itself."""
+    if not isinstance(row, list) or not all(isinstance(part, list) for part in row):
+        return row
+    return [[[] if isinstance(cell, list) and _plain(cell) else cell for cell in part] for part in row]
 
 
 def _plain(row: object) -> bool:
-    """Return whether a value is a list of distinct whole numbers, or of distinct names."""
-    if not isinstance(row, list):
-        return False
-    sound = all(type(user) is int and user >= 0 for user in row) or all(type(user) is str and user for user in row)
-    return sound and len(set(row)) == len(row)
+    """Return whether a value is a list of whole numbers and names; the table finds those that stand twice."""
+    return isinstance(row, list) and all(user >= 0 if type(user) is int else type(user) is str and user for user in row)
 
 
 def _member(document: Document, where: schemas.Where) -> object:
