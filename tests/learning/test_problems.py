@@ -159,9 +159,11 @@ def test_points_and_models_that_do_not_fit_are_refused() -> None:
         (x, y.astype(float), weights),
         (x, y, weights * np.nan),
         (x, y, weights[:1]),
+        (x, y, weights * 10),
+        (x, y, np.array([-1.0, 1.0, 1.0])),
         (x[0], y, weights),
     ):
-        with pytest.raises(ParameterError, match=r"^(len\(x\)|x|y|weights)(\[\d\])?(\.shape)? = "):
+        with pytest.raises(ParameterError, match=r"^(len\(x\)|x|y|weights|sum\(weights\))(\[\d\])?(\.shape)? = "):
             Points(*wrong)
     for wrong in ([0], np.array([3]), np.array([-1]), np.array([], np.int64), np.array([True]), np.array([0.0])):
         with pytest.raises(ParameterError, match=r"^(len\()?chosen"):
@@ -231,3 +233,13 @@ def test_points_of_several_lengths_are_not_joined() -> None:
     parts = [Points(np.ones((2, inputs)), np.array([0, 1]), np.full(2, 0.5)) for inputs in (4, 3)]
     with pytest.raises(LengthMismatch, match=r"^parts\[1\]\.x\.shape"):
         Points.joined(parts)
+
+
+def test_the_smoothness_is_that_of_points_that_fit() -> None:
+    regression = Regression(INPUTS, CLASSES, 0.0)
+    for size, said in (
+        (1, r"points\.x\.shape = "),
+        (INPUTS, r"points\.x = 1e\+200: must be at most 1e\+150 in magnitude$"),
+    ):
+        with pytest.raises(ParameterError, match=f"^{said}"):
+            regression.smoothness(Points(np.full((1, size), 1e200), np.array([0]), np.ones(1)))

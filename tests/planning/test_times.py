@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg_spec.errors import OutOfRange, ParameterError
+from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.experiments import costs
 from secagg_spec.planning import times
 from secagg_spec.planning.choices import Choice, Work, answer
@@ -131,3 +131,9 @@ def test_shares_and_repeats_that_are_none_are_refused(share: Any) -> None:
     for repeats in (0, True, 1.0):
         with pytest.raises(ParameterError, match=r"^repeats = "):
             times.measured("secagg", 10, 50, 0.1, 0.1, repeats)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", [{}, {10: 1.0}, {10: 1.0, 20: 2.0, 30: 3.0}])
+def test_parts_are_those_of_two_lengths(given: dict[int, float]) -> None:
+    with pytest.raises(LengthMismatch, match=rf"^len\(times\) = {len(given)}: must be 2, one for each of two lengths$"):
+        times.parts(given)

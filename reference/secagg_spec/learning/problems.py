@@ -38,6 +38,8 @@ Outer: TypeAlias = tuple[tuple[RealArray, RealArray], ...]
 """The two factors (n, outputs) and (n, inputs) of the points' gradients, for each layer."""
 PROBLEMS = ("regression", "network")
 HIDDEN = 16
+_SQUARE = 1e150
+"""The largest magnitude of inputs whose products are added."""
 _FLAT = 1e-6
 _STEP = 1e-4
 _ITERATIONS = 30
@@ -45,12 +47,15 @@ _ITERATIONS = 30
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Inputs (n, inputs), of which the last is 1, labels (n,), and a weight for each point; weights add up to 1.
+    """Inputs (n, inputs), labels (n,), and a weight for each point; weights add up to 1.
+
+    The last input of samples is 1, so that models have offsets.
 
     Raises
     ------
     ParameterError
-        There is no point, an array is of another type or shape, a number is not finite, or a label is below 0.
+        There is no point, an array is of another type or shape, a number is not finite, a label or a weight is below 0,
+        or the weights do not add up to 1.
     """
 
     x: RealArray
@@ -64,7 +69,11 @@ class Points:
         validate.array_shape("y", validate.signed("y", self.y), (n,))
         if self.y.min() < 0:
             raise OutOfRange("y", int(self.y.min()), "labels of at least 0")
-        validate.reals("weights", self.weights, (n,))
+        weights = validate.reals("weights", self.weights, (n,))
+        if weights.min() < 0:
+            raise OutOfRange("weights", float(weights.min()), "at least 0")
+        if not np.isclose(weights.sum(), 1):
+            raise OutOfRange("sum(weights)", float(weights.sum()), "1")
 
     @classmethod
     def of(cls, samples: Samples, chosen: IntArray) -> Points:
@@ -259,7 +268,13 @@ class Regression(Problem):
         The Hessian of a cross-entropy with respect to its logits is diag(p) - p p', and u'(diag(p) - p p')u is the
         variance of u_c with probabilities p_c. It is at most a quarter of the largest squared difference of two entries
         of u, so at most |u|^2/2.
+
+        Raises `ParameterError` for points of another form than the problem, or with inputs whose squares are infinite.
         """
+        validate.array_shape("points.x", points.x, (None, self.inputs))
+        largest = float(np.abs(points.x).max())
+        if largest > _SQUARE:
+            raise OutOfRange("points.x", largest, f"at most {_SQUARE:.0e} in magnitude")
         moments = (points.x * points.weights[:, None]).T @ points.x
         return float(np.linalg.eigvalsh(moments)[-1] / 2 + self.decay)
 

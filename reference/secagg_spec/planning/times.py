@@ -34,7 +34,7 @@ from secagg_spec.crypto import caches
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.crypto.sealing import sealed_links
-from secagg_spec.errors import OutOfRange
+from secagg_spec.errors import LengthMismatch, OutOfRange
 from secagg_spec.experiments import costs
 from secagg_spec.planning.choices import Choice, threshold
 from secagg_spec.planning.wishes import Wish
@@ -112,7 +112,12 @@ class Growth:
 
 
 def parts(times: Mapping[int, float]) -> tuple[float, float]:
-    """Return the seconds that do not depend on the length, and those for each number, from those of two lengths."""
+    """Return the seconds that do not depend on the length, and those for each number, from those of two lengths.
+
+    Raises `LengthMismatch` for another number of lengths.
+    """
+    if len(times) != 2:
+        raise LengthMismatch("len(times)", len(times), "2, one for each of two lengths")
     (short, first), (long, last) = sorted(times.items())
     each = max(last - first, 0.0) / (long - short)
     return max(first - each * short, 0.0), each
