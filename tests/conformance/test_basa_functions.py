@@ -255,11 +255,13 @@ def test_relations_find_bugs_in_another_generator(bug: type[Wrong], id: str) -> 
 
 def test_a_smallest_case_shows_positions_and_draws_as_numbers() -> None:
     params = {"R": "97", "accepted": [0, 2], "skipped": [[0, 1, "07"]]}
-    assert report.describe(Request("basa.recover", params)) == "basa.recover R=97 accepted=[0, 2] skipped=[[0, 1, 07]]"
+    assert (
+        report.describe(Request("basa.recover", params), {}) == "basa.recover R=97 accepted=[0, 2] skipped=[[0, 1, 07]]"
+    )
     rand = {"roundings": np.array([0.5]).tobytes().hex()}
-    assert report.describe(Request("basa.epochs", {"K": 3}, rand)) == "basa.epochs K=3 roundings=(0.5)"
-    assert "seed=01000000" in report.describe(Request("basa.seal", {"seed": "01000000"}))
+    assert report.describe(Request("basa.epochs", {"K": 3}, rand), {}) == "basa.epochs K=3 roundings=(0.5)"
+    assert "seed=01000000" in report.describe(Request("basa.seal", {"seed": "01000000"}), {})
 
 
 def test_a_case_with_a_seed_of_no_digits_is_shown() -> None:
-    assert "seed=xy" in report.describe(Request("basa.seal", {"seed": "xy"}))
+    assert "seed=xy" in report.describe(Request("basa.seal", {"seed": "xy"}), {})

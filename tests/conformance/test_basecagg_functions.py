@@ -237,7 +237,7 @@ def test_every_check_of_the_four_functions_runs_on_the_reference() -> None:
 def test_a_smallest_case_shows_levels_and_stamps_as_numbers() -> None:
     held = [[0, "16777216", "01000000"], [1, "20000000", "0200000003000000"]]
     params = {"q": "65537", "c_g": "33554432", "round": "20000000", "stamps": "05000000", "held": held}
-    said = report.describe(Request("basecagg.combine", params))
+    said = report.describe(Request("basecagg.combine", params), {})
     assert said == (
         "basecagg.combine q=65537 c_g=33554432 round=20000000 stamps=(5) held=[[0, 16777216, (1)], "
         "[1, 20000000, (2 3)]]"

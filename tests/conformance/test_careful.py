@@ -98,7 +98,7 @@ def test_every_failing_case_of_every_check_is_written_and_judged_again(tmp_path:
             found += 1
             stored = repros.load(report.write_repro(tmp_path, "empty", check.id, failure))
             assert repros.judge(connection, check.id, stored["draws"]) is not None, check.id
-            assert report.describe(failure.transcript[-1].request)
+            assert report.describe(failure.transcript[-1].request, {})
     assert found > len(checks) / 3
 
 

@@ -335,4 +335,4 @@ def test_answers_to_requests_are_judged_one_by_one(answers: Any, verdict: str) -
 def test_a_smallest_case_shows_ranges_as_numbers() -> None:
     params = {"range": pack_reals(np.array([-1.0, 2.5])), "matrix": "cyclic", "sizes": [3, 4], "clip": True}
     shown = "segment.plan range=(-1.0 2.5) matrix=cyclic sizes=[3, 4] clip=True"
-    assert report.describe(Request("segment.plan", params)) == shown
+    assert report.describe(Request("segment.plan", params), {}) == shown

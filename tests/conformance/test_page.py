@@ -15,9 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec import cli
+from secagg_spec.conformance.adapter.connection import DirectConnection
 from secagg_spec.conformance.adapter.wire import pack
-from secagg_spec.conformance.reports import page, page_difference, summaries
+from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.reports import document, page, page_content, page_difference, summaries
+from secagg_spec.conformance.reports.report import TargetReport
 from secagg_spec.conformance.running import chart
+from secagg_spec.conformance.running.expectations import Judged
+from secagg_spec.conformance.running.runner import Settings, run_check
+from secagg_spec.conformance.sdk.secagg_adapter import Adapter, pack_reals
+from tests.conformance import narrow
 from tests.conformance.test_document import FAKE
 from tests.quick import part
 
@@ -197,6 +204,27 @@ def test_the_entries_around_the_first_difference_are_shown() -> None:
     assert page_difference.window({"value": pack(right)}, pack(right)) is None
     assert page_difference.window({"value": pack(right)}, pack(right[:-1])) is None
     assert page_difference.window({"value": "xyz"}, "xyz") is None
+
+
+def test_numbers_of_binary32_are_compared_as_numbers() -> None:
+    window = page_difference.window({"x": "0000803f00000040"}, [1.0, 3.0], "binary32")
+    assert window is not None
+    assert window.entries == ((0, "1.0", "1.0", False), (1, "2.0", "3.0", True))
+
+
+def test_the_page_compares_numbers_of_binary32_as_numbers() -> None:
+    adapter = Adapter("x", "1")
+
+    @adapter.operation("quantizer.dequantize", ranges={"format": {"values": ["binary32"]}})
+    def dequantize(q: str, level: str, format: str, value: str) -> dict[str, str]:
+        return {"x": pack_reals([7.0] * (len(value) // 8), "binary32")}
+
+    caps, check = narrow.understood(adapter.hello), REGISTRY["quantizer.dequantize/quotient"]
+    outcome = run_check(DirectConnection(adapter.answer), caps, check, Settings(cases=4))
+    made = TargetReport("made", caps=caps, judged=[Judged(outcome, None)])
+    [target] = page_content.page(document.document([made], Settings()))["targets"]
+    window = target["findings"][0]["alike"][0]["failure"]["window"]
+    assert window.entries[window.at][1] == "7.0"
 
 
 def test_a_script_is_a_chart_with_its_wrong_step() -> None:

@@ -360,7 +360,7 @@ def test_the_step_called_wrong_is_the_first_that_is_answered_otherwise(stored: t
 def test_no_step_is_called_wrong_where_answers_show_a_fault_together() -> None:
     [case] = [case for case in kills.load()["noise-rows-alike"].cases if case.check == "privacy/mds.encode"]
     failure = met("noise-rows-alike", case)
-    output = reporting.in_words(*reporting.asked_and_answered(failure), failure.at)
+    output = reporting.in_words(*reporting.asked_and_answered(failure), failure.at, {})
     assert (failure.verdict, failure.at) == ("leaked", None)
     assert len(output) == len(failure.transcript) + 1 > 2
     assert not any("wrong here" in line for line in output)

@@ -72,7 +72,8 @@ def _verdict(targets: Sequence[Mapping[str, Any]], document: Mapping[str, Any]) 
 
 
 def _target(number: int, target: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
-    checks = [_check(f"t{number}-{at}", check) for at, check in enumerate(target["checks"])]
+    declared = (target["implementation"] or {}).get("operations", {})
+    checks = [_check(f"t{number}-{at}", check, declared) for at, check in enumerate(target["checks"])]
     counts = {name: sum(check["mark"] is mark for check in checks) for name, mark in MARKS.items()}
     by_id = {check["check"]: check for check in checks}
     findings = [{**found, "alike": [by_id[id] for id in found["checks"]]} for found in target["findings"]]
@@ -115,9 +116,9 @@ def _by_clause(checks: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[st
     return found
 
 
-def _check(id: str, check: Mapping[str, Any]) -> dict[str, Any]:
+def _check(id: str, check: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
     failure = check["failure"]
-    return {**check, "id": id, "mark": _mark(check), "failure": failure and _failure(check, failure)}
+    return {**check, "id": id, "mark": _mark(check), "failure": failure and _failure(check, failure, declared)}
 
 
 def _mark(check: Mapping[str, Any]) -> Mark:
@@ -131,19 +132,21 @@ def _mark(check: Mapping[str, Any]) -> Mark:
     return MARKS["breaks" if check["verdict"] in BROKEN else "fails"]
 
 
-def _failure(check: Mapping[str, Any], failure: Mapping[str, Any]) -> dict[str, Any]:
+def _failure(check: Mapping[str, Any], failure: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
     sentences = resources.clauses()
     asked = failure["requests"], failure["answers"]
     exchanges = list(zip(*asked, strict=True))
     last = exchanges[failure["at"][0] if failure["at"] else chart.fault(exchanges)] if exchanges else (None, None)
+    params = last[0]["params"] if isinstance(last[0], dict) else None
+    format = params.get("format") if isinstance(params, dict) else None
     return {
         **failure,
         "message": shown(failure["message"]),
         "sentences": [(clause, plain_sentence(sentences.get(clause, ""))) for clause in check["clauses"]],
-        "case": in_words(*asked, failure["at"])[0] if exchanges else "",
+        "case": in_words(*asked, failure["at"], declared)[0] if exchanges else "",
         "request": last[0],
         "answer": last[1],
-        "window": window(last[1].get("result", {}), failure["expected"]) if isinstance(last[1], dict) else None,
+        "window": window(last[1].get("result", {}), failure["expected"], format) if isinstance(last[1], dict) else None,
         "rows": chart.rows(exchanges, failure["at"]),
     }
 

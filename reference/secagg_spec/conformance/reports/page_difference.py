@@ -18,16 +18,17 @@ class Window:
     length: int
 
 
-def window(result: Mapping[str, Any], expected: object) -> Window | None:
+def window(result: Mapping[str, Any], expected: object, format: object = None) -> Window | None:
     """Return the entries around the first difference between the only vector in a result and the expected vector.
 
-    `expected` is a vector as hex digits or as numbers. None is returned if the result does not contain exactly one such
-    vector, or if the vectors are equal or have different lengths.
+    `expected` is a vector as hex digits or as numbers; `format` is that of numbers which are not binary64. None is
+    returned if the result does not contain exactly one such vector, or if the vectors are equal or have different
+    lengths.
     """
     found = [text for text in result.values() if isinstance(text, str)]
     if len(found) != 1:
         return None
-    for dtype in ("<u4", "<f8"):
+    for dtype in ("<f4",) if format == "binary32" else ("<u4", "<f8"):
         got, right = _entries(found[0], dtype), _entries(expected, dtype)
         if got is not None and right is not None and len(got) == len(right) and got != right:
             return _around(got, right)

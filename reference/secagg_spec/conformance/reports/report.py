@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec import __version__, documents, system
+from secagg_spec.arithmetic.wide import MAX_WIDE
 from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities
 from secagg_spec.conformance.adapter.plain import (
     KEPT,
@@ -21,7 +22,7 @@ from secagg_spec.conformance.adapter.plain import (
     pasted,
     shown,
 )
-from secagg_spec.conformance.adapter.wire import RawLine, Request, quoted, unpack
+from secagg_spec.conformance.adapter.wire import RawLine, Request, octets, quoted, unpack
 from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.mutation.coverage import Reach
 from secagg_spec.conformance.reports.findings import Finding, findings
@@ -29,7 +30,7 @@ from secagg_spec.conformance.running import chart, suite
 from secagg_spec.conformance.running import repros as replay
 from secagg_spec.conformance.running.expectations import Judged
 from secagg_spec.conformance.running.runner import BROKEN, Failure, Outcome, Settings
-from secagg_spec.conformance.sdk.secagg_adapter import form, members
+from secagg_spec.conformance.sdk.secagg_adapter import WIDE, form, is_wide, members, sized, wide_bytes
 from secagg_spec.conformance.vectors.base import only
 
 EXACT, RELATION, EXPECTED, FAILED, BROKE, NOT_RUN, NONE = "●", "◐", "x", "✕", "!", "?", "·"
@@ -413,7 +414,8 @@ def _finding(report: TargetReport, finding: Finding) -> str:
     lines.append(f"         {shown(failure.message)}")
     if failure.transcript:
         kind = "case:         " if outcome.check.fixed else "smallest case:"
-        case, *steps = in_words(*asked_and_answered(failure), failure.at)
+        declared = report.caps.operations if report.caps else {}
+        case, *steps = in_words(*asked_and_answered(failure), failure.at, declared)
         lines += [f"         {kind} {case}", *(f"           {step}" for step in steps)]
     reasons = dict.fromkeys(expected.reason for _, _, expected in alike if expected)
     lines += [f"         why expected:  {reason}" for reason in reasons]
@@ -477,22 +479,49 @@ def suspicions(check: str, failure: Failure) -> list[str]:
     return [f"{name}: {flag.description} ({flag.effect})" for name, flag in only(suite.flags(check)).items()]
 
 
-def describe(request: Request) -> str:
-    """Return a request in readable form: vectors as numbers, other bytes as hex digits, both cut if long."""
+def describe(request: Request, declared: Mapping[str, Any]) -> str:
+    """Return a request in readable form: vectors as numbers, other bytes as hex digits, both cut if long.
+
+    `declared` has the operations of the adapter: with them, elements modulo large moduli have other lengths.
+    """
     if isinstance(request, RawLine):
         return f"the line {quoted(request.data, 200)}"
     owner = request.op
     if owner == "session.new":
         owner = f"{request.params.get('protocol')}.{request.params.get('role')}"
-    parts = [f"{name}={_value(owner, form(request.op, name), value)}" for name, value in request.params.items()]
-    parts += [f"{name}={_value(owner, form(owner, name), value)}" for name, value in (request.rand or {}).items()]
+    width = _element_bytes(request, declared.get(request.op, {}))
+    given = [(request.op, name, value) for name, value in request.params.items()]
+    given += [(owner, name, value) for name, value in (request.rand or {}).items()]
+    parts = [f"{name}={_value(owner, _sized(form(op, name), width), value)}" for op, name, value in given]
     return f"{request.op} " + shown(" ".join(parts), 200)
 
 
-def in_words(requests: Sequence[Any], answers: Sequence[Any], at: Sequence[int | None] | None) -> list[str]:
+def _element_bytes(request: Request, declared: Mapping[str, Any]) -> int:
+    """Return how many bytes each element of a request has, or 0 if its modulus does not say so."""
+    try:
+        if not request.op.startswith(WIDE) or not is_wide(declared):
+            return 4
+        # the modulus of a request that must be refused is not that of its elements
+        return wide_bytes(request.op, dict(request.params)) if 2 <= int(request.params["q"]) <= MAX_WIDE else 0
+    except (KeyError, TypeError, ValueError):
+        return 0
+
+
+def _sized(form: str, width: int) -> str:
+    """Return a type whose vectors have elements of `width` bytes; elements of unknown length are only bytes."""
+    return sized(form, width) if width else form.replace("vector", "bytes")
+
+
+def in_words(
+    requests: Sequence[Any],
+    answers: Sequence[Any],
+    at: Sequence[int | None] | None,
+    declared: Mapping[str, Any],
+) -> list[str]:
     """Return a case in readable form: the request at fault; for a session, its parameters and steps up to the fault.
 
-    `requests`, `answers` and `at` come from a report. If several answers show the fault together, no step is marked.
+    `requests`, `answers`, `at` and the operations `declared` come from a report. If several answers show the fault
+    together, no step is marked.
     """
     exchanges = list(zip(requests, answers, strict=True))
     number = at[0] if at else None
@@ -505,10 +534,10 @@ def in_words(requests: Sequence[Any], answers: Sequence[Any], at: Sequence[int |
         steps = [f"     … {counted(left, 'step')} before", *steps[left:]]
     if wrong is not None:
         steps[-1] += "   <- wrong here"
-    return [_asked(requests, chart.fault(exchanges) if number is None else number), *steps]
+    return [_asked(requests, chart.fault(exchanges) if number is None else number, declared), *steps]
 
 
-def _asked(requests: Sequence[Any], at: int) -> str:
+def _asked(requests: Sequence[Any], at: int, declared: Mapping[str, Any]) -> str:
     """Return the request at fault; for a step of a session, the parameters with which the session was opened."""
     if not isinstance(requests[at], dict):
         return f"the line {quoted(str(requests[at]).encode(errors='surrogateescape'), 200)}"
@@ -517,7 +546,8 @@ def _asked(requests: Sequence[Any], at: int) -> str:
     for asked in requests[:at] if op in ("session.step", "session.again", "session.free") else ():
         if isinstance(asked, dict) and asked.get("op") == "session.new" and asked["params"].get("handle") == handle:
             op, params = "session.new", {name: asked["params"][name] for name in _OPENING if name in asked["params"]}
-    return describe(Request(op, dict(params), requests[at].get("rand") if op == requests[at]["op"] else None))
+    rand = requests[at].get("rand") if op == requests[at]["op"] else None
+    return describe(Request(op, dict(params), rand), declared)
 
 
 _OPENING = ("protocol", "role", "numbers", "round", "session")
@@ -542,6 +572,11 @@ def _value(owner: str, kind: str, value: Any) -> str:
             return str(int.from_bytes(bytes.fromhex(value), "little"))
         if kind in _NUMBERS:
             return "(" + " ".join(map(str, unpack(value, _NUMBERS[kind]).tolist())) + ")"
+        if kind.startswith("elements"):
+            width = int(kind.removeprefix("elements"))
+            data = octets(value, width)
+            numbers = (int.from_bytes(data[start : start + width], "little") for start in range(0, len(data), width))
+            return "(" + " ".join(map(str, numbers)) + ")"
     except (TypeError, ValueError):
         pass
     return str(value)

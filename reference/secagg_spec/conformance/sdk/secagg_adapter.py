@@ -356,8 +356,7 @@ class Adapter:
         names, drawn = OPERATIONS[operation]
         if set(params) != set(names):
             raise Reject("malformed", f"params of {operation} are {', '.join(names)}")
-        allowed = self.hello["operations"][operation].get("ranges", {}).get("q", {})
-        wide = max(map(int, allowed.get("values", [allowed.get("max", 0)]))) > 2**32
+        wide = is_wide(self.hello["operations"][operation])
         width = wide_bytes(operation, params) if wide else 4
         for name, value in params.items():
             digits = _DIGITS_OF_WIDE if name == "R" or (wide and name in ("q", "level")) else _DIGITS
@@ -657,6 +656,12 @@ SUM_PHASES: Final = tuple(name for name, _ in members(form("secagg.sum", "drop")
 def element_bytes(R: int) -> int:
     """Return in how many bytes an element modulo R is written: in 4, or above ``2**32`` in as few as hold R - 1."""
     return max(4, ((R - 1).bit_length() + 7) // 8)
+
+
+def is_wide(declared: Mapping[str, Any]) -> bool:
+    """Return whether the declaration of an operation holds a modulus above 2**32."""
+    allowed = declared.get("ranges", {}).get("q", {})
+    return max(map(int, allowed.get("values", [allowed.get("max", 0)]))) > 2**32
 
 
 def wide_bytes(operation: str, params: dict[str, Any]) -> int:
