@@ -97,6 +97,30 @@ def test_text_of_an_adapter_is_printed_without_what_a_terminal_obeys(fault: str)
     assert not set(printed) & set("\x1b\x07\r\x85\u202e\ud800")
 
 
+@pytest.mark.requirement("CNF-44")
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [(OK, "1 declared operation of 1 answered"), (FAIL, "field.add failed (rejected_valid)")],
+    ids=["right", "refusing"],
+)
+def test_operations_of_large_moduli_alone_are_asked(tmp_path: Path, verdict: str, said: str) -> None:
+    declared = {"field.add": {"ranges": {"q": {"values": [2**33]}}}}
+    answering = f"""
+    if request["op"] == "hello":
+        answer["result"]["operations"] = {declared!r}
+    if request["op"] == "field.add":
+        a, b = ([int.from_bytes(bytes.fromhex(request["params"][n])[i:i+5], "little")
+                 for i in range(0, len(request["params"][n]) // 2, 5)] for n in "ab")
+        total = "".join(((x + y) % 2**33).to_bytes(5, "little").hex() for x, y in zip(a, b))
+        if {verdict == OK}:
+            answer = {{"id": request["id"], "result": {{"value": total}}}}
+    print(json.dumps(answer), flush=True)"""
+    program = script(tmp_path, ANSWERING.replace("    WRITE", answering))
+    steps = taken(sys.executable, program)
+    assert steps["operations"].verdict == verdict
+    assert said in steps["operations"].said
+
+
 # ---------------------------------------------------------------------------------------------------- not starting
 
 

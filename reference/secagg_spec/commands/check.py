@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from subprocess import Popen
 from typing import Any
@@ -24,7 +25,7 @@ from secagg_spec.conformance.cases.valid import VALID
 from secagg_spec.conformance.checks import REGISTRY, Check, playing
 from secagg_spec.conformance.checks.base import Caller
 from secagg_spec.conformance.running.runner import Failure, Settings, run_check
-from secagg_spec.conformance.sdk.secagg_adapter import DRAWING, OPERATIONS
+from secagg_spec.conformance.sdk.secagg_adapter import DRAWING, OPERATIONS, WIDE
 from secagg_spec.conformance.sessions import mixed
 from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.protocols.steps import SERVER
@@ -396,7 +397,8 @@ def _first_request(operation: str) -> Check | None:
         valid = VALID[operation](draw, call.caps)
         call.result(operation, valid.params, call.randomness(operation, valid.rand))
 
-    return Check(f"{operation}/first", (), (operation,), judge, lambda caps: can_request(operation, caps), "")
+    wide, possible = operation.startswith(WIDE), partial(can_request, operation)
+    return Check(f"{operation}/first", (), (operation,), judge, possible, "", wide=wide)
 
 
 def _open_sessions(draw: Any, call: Caller) -> None:
