@@ -890,6 +890,17 @@ def test_the_package_is_a_command() -> None:
             ((name, *one, "word", "--", "./adapter"), "unrecognized arguments before --: word")
             for name, one in (("conform", ()), ("check", ()), ("vectors", ()), ("power", ()), ("replay", ("x.jsonl",)))
         ),
+        *(
+            ((name, *one, "word", "--timeout", "3", "--", "./adapter"), "unrecognized arguments before --: word (see")
+            for name, one in (("conform", ()), ("check", ()), ("vectors", ()), ("replay", ("x.jsonl",)))
+        ),
+        *(
+            (
+                (name, *one, "--nope", "3", "--timeout", "3", "--", "./adapter", "x"),
+                "unrecognized arguments: --nope (see",
+            )
+            for name, one in (("conform", ()), ("check", ()), ("vectors", ()), ("replay", ("x.jsonl",)))
+        ),
         (("-x",), "secagg-spec -x: there is no such option; the name of a command comes first"),
     ],
 )

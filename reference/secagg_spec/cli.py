@@ -147,12 +147,13 @@ class _CommandParser(_Parser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Return the parsed arguments; nothing is left over."""
         found, left = super().parse_known_args(args, namespace)
-        if left:
-            self.error(f"unrecognized arguments: {' '.join(left)}")
+        ours = left[: left.index("--")] if "--" in left else left  # the command of an adapter follows
+        if ours:
+            self.error(f"unrecognized arguments: {' '.join(ours)}")
         command = getattr(found, "adapter", None)
         if command == [] and "--" in (args or ()):
             self.error("-- is followed by no command, and has to be by the one that starts the adapter")
-        before = _before_separator(list(args or ()), command or [])
+        before = command if left else _before_separator(list(args or ()), command or [])
         if before:
             self.error(f"unrecognized arguments before --: {' '.join(before)}")
         if command and not command[0].strip():
