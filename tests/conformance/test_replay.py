@@ -195,6 +195,7 @@ def test_an_adapter_that_cannot_be_used_is_an_error(stored: Path, capsys: pytest
         ({"check": "nothing"}, "no check 'nothing'"),
         ({"draws": None}, "'draws' is missing"),
         ({"draws": []}, "too few drawn values"),
+        ({"answers_seen": 3}, "'answers_seen' is not a list of answers"),
         ({"draws": ["x", "y", "z", "z", "z"]}, "does not fit"),
         ({"draws": [{"float": "0x1p9999"}]}, "'draws' is not a list of drawn values as a run writes them"),
     ],
@@ -218,6 +219,42 @@ def test_a_file_that_is_absent_or_no_json_is_refused(tmp_path: Path, capsys: pyt
             (tmp_path / "x.expected.json").write_text(text)
         assert cli.main(["replay", str(tmp_path / "x.jsonl"), "--", "true"]) == 2
         assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+DROPS = """import json, sys
+from secagg_spec.conformance.targets.reference import adapter
+reference = adapter.build()
+for line in sys.stdin:
+    request = json.loads(line)
+    answer = reference.answer(request)
+    if len(sys.argv) > 1 and request["op"] == "session.step" and request["params"]["phase"] == "share_keys":
+        answer["result"]["outbox"] = answer["result"]["outbox"][:-1]
+    print(json.dumps(answer), flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("CNF-74")
+def test_a_round_that_ended_at_its_fault_is_fixed_once_the_fault_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The check draws each act after the answers to those before: a right adapter comes to acts that were not drawn."""
+    adapter = tmp_path / "adapter.py"
+    adapter.write_text(DROPS)
+    options = ["--fuzz", "2", "--no-vectors", "--repro", str(tmp_path), "-k", "adversary/secagg.user"]
+    assert cli.main(["conform", *options, "--", sys.executable, str(adapter), "drops"]) == 1
+    stored = tmp_path / "adapter-adversary-secagg-user.jsonl"
+    assert cli.main(["replay", str(stored), "--", sys.executable, str(adapter), "drops"]) == 1
+    capsys.readouterr()
+    assert cli.main(["replay", str(stored), "--", sys.executable, str(adapter)]) == 0
+    assert capsys.readouterr().out.startswith("FIXED    adversary/secagg.user passes")
+
+    path = stored.with_suffix(".expected.json")
+    body = json.loads(path.read_text())
+    path.write_text(json.dumps({**body, "draws": body["draws"][:-1]}))
+    sealed(stored)
+    assert cli.main(["replay", str(stored), "--", sys.executable, str(adapter)]) == 2
+    assert "too few drawn values" in capsys.readouterr().err
 
 
 @pytest.mark.slow

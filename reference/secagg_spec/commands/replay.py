@@ -18,7 +18,7 @@ def main(given: argparse.Namespace) -> int:
     stored = load(given.file)
     connection = ProcessConnection(given.adapter, given.timeout, given.start_timeout)
     try:
-        failed = judge(connection, stored["check"], stored["draws"])
+        failed = judge(connection, stored["check"], stored["draws"], len(stored["answers_seen"]))
     except AdapterUnusable as unusable:
         print(f"ERROR    {stored['check']}: {shown(str(unusable))}")
         return 3

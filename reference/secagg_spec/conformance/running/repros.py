@@ -1,9 +1,10 @@
 """Stored failures: write, read, refuse and replay a failing case."""
 
+import contextlib
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +38,15 @@ def load(path: Path) -> dict[str, Any]:
     asked, beside = both(path)
     lines = _lines(asked, needed=path == asked)
     stored = files.with_schema(beside, files.read_json(beside), SCHEMA, "replays")
-    missing = [name for name in ("check", "message", "draws", "seal") if name not in stored]
+    missing = [name for name in ("check", "message", "answers_seen", "draws", "seal") if name not in stored]
     if missing:
         raise UsageError(f"{beside}: the member {missing[0]!r} is missing")
     if not isinstance(stored["check"], str) or stored["check"] not in suite.everything():
         raise UsageError(f"{beside}: there is no check {schemas.shown(stored['check'])} in this kit")
     if lines is not None and stored["seal"] != seal(lines, stored):
         raise UsageError(f"{asked} and {beside.name} are not of one case: one of them was changed since the run")
+    if not isinstance(stored["answers_seen"], list):
+        raise UsageError(f"{beside}: 'answers_seen' is not a list of answers as a run writes them")
     try:
         stored["draws"] = [restored(value) for value in _listed(stored["draws"])]
     except (KeyError, TypeError, ValueError, OverflowError):
@@ -95,8 +98,15 @@ def _listed(value: Any) -> list[Any]:
     return value
 
 
-def judge(connection: Connection, check: str, draws: Sequence[Any]) -> CheckFailed | None:
+class _Passed(Exception):
+    """The stored case is over without a failure: its check would go on with values that were never drawn."""
+
+
+def judge(connection: Connection, check: str, draws: Sequence[Any], least: int = 1) -> CheckFailed | None:
     """Judge a case that is given by the values its check drew; return the failure, or None if the case passes.
+
+    A check that draws while it asks drew nothing more once it had failed. Where the values end after the `least`
+    requests of the stored case, all of which were answered rightly, the case passes.
 
     Raises
     ------
@@ -116,10 +126,15 @@ def judge(connection: Connection, check: str, draws: Sequence[Any]) -> CheckFail
     left, caller, failed = iter(draws), Caller(connection, caps, shuffles=not chosen.fixed), None
 
     def draw(strategy: object) -> Any:
-        return _next(left, check)
+        for value in left:
+            return value
+        if caller.asked >= max(1, least):
+            raise _Passed
+        raise UsageError(f"the stored case does not fit {check} of this kit: it has too few drawn values")
 
     try:
-        chosen.judge(draw, caller)
+        with contextlib.suppress(_Passed):
+            chosen.judge(draw, caller)
     except CheckFailed as failure:
         failed = failure
     except Declined as declined:
@@ -159,12 +174,6 @@ def inside(caps: Capabilities, request: Request) -> bool:
         return caps.declares(request.op, request.params)
     except (TypeError, ValueError):
         return False
-
-
-def _next(left: Iterator[Any], check: str) -> Any:
-    for value in left:
-        return value
-    raise UsageError(f"the stored case does not fit {check} of this kit: it has too few drawn values")
 
 
 def plain(value: Any) -> Any:
