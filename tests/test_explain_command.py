@@ -211,6 +211,24 @@ def test_an_unknown_id_gets_the_nearest(capsys: pytest.CaptureFixture[str], id: 
     assert len(err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("word", "id"),
+    [
+        ("flower-repaired", "flower-repaired"),
+        ("semi-honest", "honest but curious"),
+        ("X25519", "KEY-10"),
+        ("SecAgg+", "PLN-04"),
+    ],
+)
+def test_a_word_that_is_not_all_letters_is_found_as_it_is_asked_for(
+    capsys: pytest.CaptureFixture[str], word: str, id: str
+) -> None:
+    assert cli.main(["explain", word]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"{word!r} is no id; these have the word:\n")
+    assert f"\n  {id}   " in out
+
+
 def test_case_does_not_matter(capsys: pytest.CaptureFixture[str]) -> None:
     assert explained(capsys, "lsa-09") == explained(capsys, "LSA-09")
 

@@ -41,7 +41,9 @@ def main(given: argparse.Namespace) -> int:
         raise UsageError(f"--all names the tests of a clause, and {asked!r} is none")
     elif not _explained(asked):
         finding = import_module("secagg_spec.commands.finding")
-        if (" " in asked or asked.isalpha()) and (best := finding.hits(asked)):
+        words = " " in asked or asked.isalpha()
+        alike = [] if words else _alike(asked, _meanings().names())
+        if not alike and (best := finding.hits(asked) if words else finding.verbatim(asked)):
             _print(finding.found(asked, best))
         else:
             _explained(spelled(asked, _meanings().names()))
@@ -89,10 +91,15 @@ def spelled(id: str, ids: Sequence[str]) -> str:
     UsageError
         There is no such id.
     """
-    alike = [name for name in ids if name.lower() == id.lower()]
+    alike = _alike(id, ids)
     if len(alike) == 1:
         return alike[0]
     raise UsageError(f"there is no {id!r}; {nearest(id, ids)}")
+
+
+def _alike(id: str, ids: Sequence[str]) -> list[str]:
+    """Return the ids that have the letters of one, in either case."""
+    return [name for name in ids if name.lower() == id.lower()]
 
 
 def nearest(id: str, ids: Iterable[str]) -> str:

@@ -54,6 +54,10 @@ class Hit:
         together = sum(_together(asked, words) for words in (self._title, self._all)) if len(asked) > 1 else 0
         return 1 + _IN_TITLE * titled + _TOGETHER * together
 
+    def names(self, asked: str) -> bool:
+        """Return whether this has a word as it is asked for, with its hyphens and signs."""
+        return re.search(rf"(?<!\w){re.escape(asked.lower())}(?!\w)", self._text) is not None
+
     def lines(self) -> Iterator[str]:
         """Yield what it is, and what to run next."""
         about = f"{self.kind}{self.place and f' of {self.place}'}: {self.says}"
@@ -94,6 +98,11 @@ def hits(asked: str) -> Sequence[Hit]:
     words = [word for word in _sought(asked) if word not in nowhere]
     scores = {one: one.score(words) for one in _everything()} if words else {}
     return sorted((one for one in scores if scores[one]), key=lambda one: -scores[one])
+
+
+def verbatim(asked: str) -> Sequence[Hit]:
+    """Return what has one word that is not all letters, such as X25519, as it is asked for; the best first."""
+    return [one for one in hits(asked) if one.names(asked)]
 
 
 def unknown(asked: str) -> Sequence[str]:
