@@ -88,6 +88,35 @@ def test_of_several_users_the_one_at_fault_is_named(capsys: pytest.CaptureFixtur
     assert all("sign-of-the-mask" in line for line in blamed)
 
 
+_COUNTED = """import pathlib, sys
+from secagg_spec.conformance.targets.reference import adapter
+reference, log = adapter.build(), pathlib.Path(sys.argv[1])
+answer = reference.answer
+def counted(request):
+    with log.open("a") as lines:
+        print(request["op"], request["params"].get("handle"), file=lines)
+    given = answer(request)
+    if request["op"] == "session.step" and request["params"]["phase"] == "share_keys":
+        given["result"]["outbox"] = given["result"]["outbox"][:-1]
+    return given
+reference.answer = counted
+reference.run()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("CNF-40")
+def test_only_rounds_that_were_played_are_counted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    program, log = tmp_path / "counted.py", tmp_path / "log"
+    program.write_text(_COUNTED)
+    user = f"{sys.executable} {program} {log}"
+    code, out, _ = play(capsys, tmp_path, "-p", "secagg", "--rounds", "1", "--user", user)
+    news = [line for line in log.read_text().splitlines() if line.startswith("session.new")]
+    rounds = len(set(news)) // 3  # a fresh process gets the requests of the fault again
+    assert "3 users" in out
+    assert (code, out.splitlines()[-1]) == (1, f"{rounds} rounds played, 1 of 1 pairs with a fault")
+
+
 _OTHER_UPDATE = """from secagg_spec.conformance.targets.reference import adapter, drawing
 drawn = drawing.in_sessions(adapter.build(), "secagg.user", drawing.secrets)
 opened = drawn._handlers["session.new"]
@@ -211,7 +240,7 @@ def test_what_an_implementation_does_not_declare_is_said(capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ([], 2, "name an implementation"),
+        ([], 2, "name an implementation other than the reference with --server, --user or --authority"),
         (["--server", REFERENCE, "--user", REFERENCE], 2, "name an implementation"),
         (["--user", "a 'b"], 2, "is not a command line"),
         (["--user", ""], 2, "is neither"),

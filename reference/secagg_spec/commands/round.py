@@ -196,7 +196,7 @@ def play(pair: Pair, table: Table, caps: Mapping[str, Capabilities], settings: S
     check = Check(f"round/{pair.protocol}", ("CNF-40",), (), judge, lambda caps: True, "")
     anybody = next(iter(caps.values()))
     outcome = run_check(table, anybody, check, settings)
-    pair.rounds, pair.whole, pair.failure = outcome.cases, True, outcome.failure
+    pair.whole, pair.failure = True, outcome.failure
 
 
 def drawn_round(draw: Any, protocol: str) -> tuple[SessionInputs, Dropouts, Act]:
@@ -253,7 +253,7 @@ def main(given: argparse.Namespace) -> int:
     if given.authority != REFERENCE and protocols and "basa" not in protocols:
         raise UsageError("--authority needs --protocol basa: no other protocol has an authority")
     if not names:
-        raise UsageError("name an implementation other than the reference with --server or --user")
+        raise UsageError("name an implementation other than the reference with --server, --user or --authority")
     values.writable_folder("--repro", given.repro)
     connections = {name: _connection(name, given) for name in names}
     table, played, unusable, interrupted = Table({**connections}), list[Pair](), "", None
