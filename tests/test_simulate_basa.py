@@ -202,6 +202,10 @@ HUGE = str(10**30)
         (["--buffer", HUGE], "must be an integer in [3, 65536]"),
         (["--timeout", "6"], "--timeout = 6: must be a position that is reached before the buffer has K = 6 updates"),
         (["--spares", "3", "--timeout", "1", "--timeout", "7"], "--timeout = 7: must be a position that is reached"),
+        (
+            ["--buffer", "260", "--length", "1"],
+            "users * length + 32 * positions**2 * buffers = 2163460: must be at most",
+        ),
         (["--buffer", "65536"], "must be at most 2097152 elements; give a smaller --buffer, fewer --buffers,"),
         (["--buffer", "six"], "--buffer"),
         (["--spares", "-1"], "spares = -1: must be an integer in [0, 65536]"),

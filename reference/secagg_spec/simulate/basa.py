@@ -122,8 +122,8 @@ def _parameters(options: argparse.Namespace, fates: Mapping[int, str], buffers: 
     needed = buffers * (K + validate.integer("spares", S, 0, 2**16) + sum(f == BEFORE for f in fates.values()))
     N = max(needed, 8) if options.users is None else validate.integer("users", options.users, needed)
     refuse_large(
-        "users * length + positions**2 * buffers",
-        N * validate.integer("length", options.length, 1) + buffers * (K + S) ** 2 * 32,
+        "users * length + 32 * positions**2 * buffers",
+        N * validate.integer("length", options.length, 1) + 32 * (K + S) ** 2 * buffers,
         "a smaller --buffer, fewer --buffers, ",
     )
     beyond = [at for at in fates if at >= K + S]
