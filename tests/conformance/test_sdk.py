@@ -228,6 +228,15 @@ def test_a_user_is_named_once_and_is_on_the_roster(users: list[int], code: str) 
     secagg_adapter.check_drop({"share": [0], "upload": [3], "recover": []}, 4)
 
 
+def test_reals_are_packed_in_a_known_format_alone() -> None:
+    assert [secagg_adapter.pack_reals([1.0], format) for format in ("binary64", "binary32")] == [
+        "000000000000f03f",
+        "0000803f",
+    ]
+    with pytest.raises(ValueError, match=r"^format = 'binary16': must be binary64 or binary32$"):
+        secagg_adapter.pack_reals([1.0], "binary16")
+
+
 def test_a_type_says_in_words_what_it_takes() -> None:
     for type, right, wrong, words in (
         (

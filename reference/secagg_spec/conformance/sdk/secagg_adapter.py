@@ -699,6 +699,8 @@ def unpack_reals(text: str) -> list[float]:
 
 def pack_reals(values: Sequence[float], format: str = "binary64") -> str:
     """Return numbers as hex digits, each in 8 bytes (``binary64``) or 4 (``binary32``)."""
+    if format not in ("binary64", "binary32"):
+        raise ValueError(f"format = {format!r}: must be binary64 or binary32")
     return struct.pack(f"<{len(values)}{'d' if format == 'binary64' else 'f'}", *values).hex()
 
 
