@@ -301,6 +301,18 @@ def test_expected_failures_are_strict_and_what_is_not_declared_is_skipped(tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.requirement("CNF-01", "CNF-49")
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_run_of_pytest_in_which_nothing_was_asked_is_no_success(tmp_path: Path, workers: str) -> None:
+    (tmp_path / "test_own.py").write_text("def test_own():\n    pass\n")
+    command = ["--secagg-adapter", " ".join([*FAKE, "none"]), "--secagg-fuzz", "2", "-n", workers]
+    code, out = with_plugin(tmp_path, *command, "--secagg-k", "lightsecagg.mask/")
+    assert (code, "secagg: nothing was asked: all " in out) == (5, True)
+    code, out = with_plugin(tmp_path, *command, "--secagg-k", "lightsecagg.mask/,field.add/size")
+    assert (code, "nothing was asked" in out) == (0, False)
+
+
+@pytest.mark.slow
 @exhaustive
 def test_with_several_workers_each_has_an_adapter(tmp_path: Path) -> None:
     code, out = with_plugin(tmp_path, *adapter("wrong-value"), "-n", "2")

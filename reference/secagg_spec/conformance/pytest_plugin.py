@@ -48,6 +48,31 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(f"{option}: nothing is judged without --secagg-adapter")
         if times > 1:
             raise pytest.UsageError(f"{option}: is given twice, and one of the values would be lost")
+    if adapter is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Asked())
+
+
+class _Asked:
+    """Counts the checks that asked the adapter: a run in which none did is no success (CNF-01)."""
+
+    def __init__(self) -> None:
+        self.asked = self.skipped = 0
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count a check; an expected failure, which pytest calls skipped, has asked."""
+        if report.nodeid.startswith(f"{_NAME}::") and (report.when == "call" or not report.passed):
+            skipped = report.skipped and not hasattr(report, "wasxfail")
+            self.skipped, self.asked = self.skipped + skipped, self.asked + (not skipped)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Give a run without a failure, in which each check was skipped, the code of one without tests."""
+        if self.skipped and not self.asked and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say that nothing was asked."""
+        if self.skipped and not self.asked:
+            terminalreporter.write_line(f"{_NAME}: nothing was asked: all {self.skipped} checks were skipped")
 
 
 @pytest.hookimpl(tryfirst=True)
