@@ -53,6 +53,8 @@ class Finding:
         One of `KINDS`.
     reason
         Why it fails, as the expectations of the target say.
+    declared
+        The operations that the first configuration declares.
     checks
         The checks that fail so, each with its stored entry in the first configuration.
     targets
@@ -64,6 +66,7 @@ class Finding:
     anchor: str
     kind: str
     reason: str
+    declared: Mapping[str, Any]
     checks: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     targets: list[str] = field(default_factory=list)
     versions: list[str] = field(default_factory=list)
@@ -114,7 +117,7 @@ def findings(name: str) -> Sequence[Finding]:
                 anchor = re.sub(r"[^a-z0-9]+", "-", check["check"].lower())
                 anchor = anchor if anchor not in taken else f"{anchor}-{target}"
                 taken.add(anchor)
-                found[key] = Finding(anchor, *key)
+                found[key] = Finding(anchor, *key, result["implementation"]["operations"])
             one = found[key]
             one.checks.setdefault(check["check"], check)
             version = f"{result['implementation']['version']} ({result['released']})"
@@ -274,7 +277,7 @@ def _finding(one: Finding, name: str) -> Iterator[str]:
     else:
         yield f"- What came out: {escaped(clip(first['failure']['message'], 300))}"
         if first["failure"]["requests"]:
-            yield f"- Smallest case: ``{describe(_request(first['failure']['requests'][-1]))}``"
+            yield f"- Smallest case: ``{describe(_request(first['failure']['requests'][-1]), one.declared)}``"
     yield f"- Found by: {', '.join(f'`{check}`' for check in one.checks)}"
     where = f", in {', '.join(f'`{target}`' for target in one.targets)}" if one.targets else ""
     yield f"- In: {'; '.join(map(escaped, one.versions))}{where}"
