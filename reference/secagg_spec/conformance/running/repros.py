@@ -38,14 +38,14 @@ def load(path: Path) -> dict[str, Any]:
     asked, beside = both(path)
     lines = _lines(asked, needed=path == asked)
     stored = files.with_schema(beside, files.read_json(beside), SCHEMA, "replays")
-    missing = [name for name in ("check", "message", "answers_seen", "draws", "seal") if name not in stored]
+    missing = [name for name in ("check", "message", "draws", "seal") if name not in stored]
     if missing:
         raise UsageError(f"{beside}: the member {missing[0]!r} is missing")
     if not isinstance(stored["check"], str) or stored["check"] not in suite.everything():
         raise UsageError(f"{beside}: there is no check {schemas.shown(stored['check'])} in this kit")
     if lines is not None and stored["seal"] != seal(lines, stored):
         raise UsageError(f"{asked} and {beside.name} are not of one case: one of them was changed since the run")
-    if not isinstance(stored["answers_seen"], list):
+    if not isinstance(stored.setdefault("answers_seen", []), list):
         raise UsageError(f"{beside}: 'answers_seen' is not a list of answers as a run writes them")
     try:
         stored["draws"] = [restored(value) for value in _listed(stored["draws"])]
