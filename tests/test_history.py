@@ -461,10 +461,10 @@ def test_what_is_no_number_of_a_version_is_refused(number: Any) -> None:
         history.order(number)
 
 
-@pytest.mark.parametrize("planted", ["AAA-01 = []", "AAA-01 = [{ since = '0.1.0', page = 2020-01-01, words = 'a' }]"])
-def test_a_file_that_breaks_the_schema_is_refused_where_it_is_not_validated(planted: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("wrong", ["AAA-01 = []", "AAA-01 = [{ since = '0.1.0', page = 2020-01-01, words = 'a' }]"])
+def test_a_file_that_breaks_the_schema_is_refused_where_it_is_not_validated(wrong: str, tmp_path: Path) -> None:
     whole = history.written(_sealed())
     (line,) = (row for row in whole.splitlines() if row.startswith("AAA-01"))
-    (tmp_path / history.FILE).write_text(whole.replace(line, planted), encoding="utf-8")
+    (tmp_path / history.FILE).write_text(whole.replace(line, wrong), encoding="utf-8")
     with pytest.raises(HistoryError, match=r"^history\.toml: clauses: AAA-01: "):
         history.read(tmp_path / history.FILE, validated=False)

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import chain
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -53,9 +54,10 @@ class Taken:
 
 @dataclass
 class Watch:
-    """The steps of a play, and the texts of all errors that they raised."""
+    """The steps of a play, and what public functions were given in it."""
 
     taken: list[Taken] = field(default_factory=list)
+    given: list[Any] = field(default_factory=list)
 
     def secrets(self) -> set[str]:
         """Return the needles of all secrets of the play."""
@@ -74,11 +76,11 @@ class Watch:
         """Return what each object of a play looks like when it is printed, by the name of its class."""
         found: dict[str, str] = {}
         seen: set[int] = set()
-        for one in self.taken:
-            for value in (one.step, one.state, one.after, *one.inbox, *one.outbox):
-                for part in parts(value, seen):
-                    name = type(part).__qualname__
-                    found[name] = f"{found.get(name, '')}\n{part!r}\n{part!s}"
+        steps = ((one.step, one.state, one.after, *one.inbox, *one.outbox) for one in self.taken)
+        for value in (*chain.from_iterable(steps), *self.given):
+            for part in parts(value, seen):
+                name = type(part).__qualname__
+                found[name] = f"{found.get(name, '')}\n{part!r}\n{part!s}"
         return found
 
     def refused(self, random: Random, each: int) -> dict[str, str]:

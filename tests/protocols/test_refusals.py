@@ -115,8 +115,8 @@ HEADER = ("session", "round", "sender", "receiver")
 class Call:
     """A valid call.
 
-    `fixed` arguments are objects of the library, typed and never replaced; `also` are further names that a refusal may
-    use; `sizes` are the arguments that say how much is made, of which large ones are taken at their word.
+    `fixed` arguments are objects of the library, which tests/harden/public.py replaces; `also` are further names that a
+    refusal may use; `sizes` are the arguments that say how much is made, of which large ones are taken at their word.
     """
 
     function: Callable[..., Any]

@@ -117,7 +117,7 @@ def _checks(function: Callable[..., Any], kind: type | None) -> list[tuple[int, 
 
 @cache
 def first_class(function: Callable[..., Any], default: type[_Class]) -> type[_Class]:
-    """Return the class in the annotation of a function's first argument; `default` where it is none of its classes."""
+    """Return the class in the annotation of a function's first argument; `default` where that is no class below it."""
     hints = get_type_hints(function)
     hint = next((hints.get(name) for name in inspect.signature(function).parameters), None)
     return hint if inspect.isclass(hint) and issubclass(hint, default) else default

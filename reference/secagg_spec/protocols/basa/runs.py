@@ -31,15 +31,7 @@ from secagg_spec.protocols.buffers import check_rounding
 
 @dataclass(frozen=True)
 class SigningKeys(validate.Plain):
-    """The private signing keys of the N users and of the authority, 32 bytes each.
-
-    Raises
-    ------
-    LengthMismatch
-        A key has another length.
-    ParameterError
-        A key is not bytes.
-    """
+    """The private signing keys of the N users and of the authority; errors are those of `prg.check_key`."""
 
     users: tuple[bytes, ...] = field(repr=False)
     authority: bytes = field(repr=False)

@@ -65,15 +65,7 @@ PRESETS: Mapping[str, Parameters] = MappingProxyType(
 
 @dataclass(frozen=True)
 class PrivateKeys:
-    """The two private keys of a user, 32 bytes each: X25519 for sealing, Ed25519 for signing.
-
-    Raises
-    ------
-    LengthMismatch
-        A key has another length.
-    ParameterError
-        A key is not bytes.
-    """
+    """The two private keys of a user: X25519 for sealing, Ed25519 for signing; errors are those of `prg.check_key`."""
 
     sealing: bytes = field(repr=False)
     signing: bytes = field(repr=False)
