@@ -101,3 +101,24 @@ def test_a_document_is_checked_once_with_each_schema_and_again_when_it_is_change
     assert next(schemas.faults({"name": "", "size": 0}, SCHEMA))[0] == ("name",)
     monkeypatch.setattr(schemas, "validators", None)
     assert list(schemas.faults({"name": "once", "size": 1}, SCHEMA)) == []
+
+
+def test_equal_items_are_found_without_a_comparison_of_each_pair() -> None:
+    compared = 0
+
+    class Text(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other) is True
+
+    items = [*range(300), *(Text(number) for number in range(300)), None]
+    validator = schemas.validators()({"uniqueItems": True})
+    assert validator.is_valid(items)
+    assert not validator.is_valid([*items, Text("7")])
+    assert not validator.is_valid([*items, 7.0])
+    assert validator.is_valid([*items, True, [7], {"a": 7}])
+    assert compared < 10 * len(items)

