@@ -25,7 +25,10 @@ from secagg_spec.protocols.secagg import active as secagg_active
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.selection.participation import Roster
 
-LAYERS = ("arithmetic", "crypto", "events", "learning", "planning", "privacy", "protocols", "selection")
+LAYERS = (
+    "arithmetic", "crypto", "events", "learning", "planning", "privacy", "protocols", "recording", "selection",
+    "traces",
+)  # fmt: skip
 FLOWER = ("batches", "client", "journal", "participation", "plan", "server", "weights")
 CHECK_THEMSELVES = {f"secagg_spec.arithmetic.{name}" for name in ("guard", "validate", "numerals")}
 """What `guard` is made of, and what takes text alone and is loaded without numpy."""

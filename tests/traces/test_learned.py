@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import combinations
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from secagg_spec.protocols.lightsecagg.round import AggregatedShare, SurvivingSe
 from secagg_spec.protocols.secagg.round import MaskedInput, UnmaskRequest, UnmaskShares
 from secagg_spec.protocols.steps import SERVER
 from secagg_spec.traces.learned import Learned, Seen
+from secagg_spec.traces.rounds import Round
 from tests.strategies import fewer
 from tests.traces.recorded import (
     ORDER,
@@ -201,7 +201,9 @@ def test_what_was_learned_of_each_element_is_what_ranks_of_the_whole_round_say(
     sets = {"all": [everybody], "without the last": [fewer], "twice": [everybody, fewer], "few": [everybody]}
     asked = {(j, chosen) for chosen in sets.get(asks, []) for j in chosen if asks != "few" or j < 1}
     came = set(fewer if asks == "without the last" else everybody)
-    seen = Seen(cast("Any", SimpleNamespace(parameters=p)), {user: set() for user in came}, asked=asked)
+    played = Round.__new__(Round)
+    played.parameters = p
+    seen = Seen(played, {user: set() for user in came}, asked=asked)
     found, others = seen.learned(coalition), [user for user in everybody if user not in coalition]
     assert found is not None
     within, places = known_of(p, came, asked, others)

@@ -13,8 +13,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, S
 from dataclasses import dataclass, is_dataclass
 from fractions import Fraction
 from functools import cache, wraps
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.errors import ParameterError
@@ -30,9 +33,11 @@ _SHAPES: dict[Any, tuple[Any, str]] = {
     **dict.fromkeys((Collection, Sequence, Set, list, tuple, frozenset), (Collection, "a list or another collection")),
 }
 """What the shapes in annotations ask for: `Sequence` no more than a collection, since arrays and sets are taken too."""
+_CLASSES = (bool, np.random.Generator, Path)
+"""Classes of others that are asked for as those of this library are."""
 _ENTRIES = {int: "integers", str: "text", Fraction: "fractions"}
 _TEXTS = (str, bytes, bytearray, memoryview)
-_NUMBERS = "int|bool|float|Fraction|U16|U32|(?:Uint|Real|Bool)Array|NDArray.*|Users|Vector"
+_NUMBERS = "int|float|Fraction|U16|U32|(?:Uint|Int|Real|Bool)Array|NDArray.*|Users|Vector"
 _PLAIN = re.compile(rf"(?:(?:\w+\.)?(?:{_NUMBERS}|str|bytes|Bytes16|Opaque|object|Any|None)(?: \| |$))*")
 """Annotations of which a function checks its arguments itself."""
 
@@ -45,9 +50,9 @@ def guard(module: str) -> None:
     """Let the public functions and classes of a module refuse arguments of a wrong class.
 
     A module calls it in its last line. Looked at are the arguments of public functions, of the public methods of
-    public classes and of what makes one, that are annotated with a class of this library, a mapping, a collection, a
-    function or a class, or with one of these or None; and the members of a data class that are annotated with a class
-    of this library.
+    public classes and of what makes one, that are annotated with a class of this library, a truth value, a random
+    generator of numpy, a path, a mapping, a collection, a function or a class, or with one of these or None; and the
+    members of a data class that are annotated with one of these classes.
 
     Parameters
     ----------
@@ -124,8 +129,8 @@ def first_class(function: Callable[..., Any], default: type[_Class]) -> type[_Cl
 
 
 def _is_own(kind: Any) -> bool:
-    """Return whether something is a class of this library."""
-    return inspect.isclass(kind) and kind.__module__.startswith(_PACKAGE)
+    """Return whether something is a class of this library, or one that is asked for as these are."""
+    return inspect.isclass(kind) and (kind in _CLASSES or kind.__module__.startswith(_PACKAGE))
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,6 @@ class AttributeKeyRing(validate.Plain):
         ParameterError
             `is_open` is no truth value.
         """
-        validate.instance("is_open", is_open, bool)
         size = len(self.public.to_bytes())
         stored = validate.octets("ring", data)
         ring = AttributeKeyRing(PublicKey.from_bytes(stored[:size]), MasterKey.from_bytes(stored[size:]))

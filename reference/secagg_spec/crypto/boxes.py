@@ -313,7 +313,7 @@ class PositionKeys(validate.Plain):
         ParameterError
             `is_open` is no truth value.
         """
-        size = KEY_BYTES * epoch.slot_count * validate.instance("is_open", is_open, bool)
+        size = KEY_BYTES * epoch.slot_count * is_open
         if len(validate.octets("ring", data)) != size:
             raise LengthMismatch("len(ring)", len(data), f"{size}: 32 bytes for each key of an open epoch")
         return PositionKeys(data)

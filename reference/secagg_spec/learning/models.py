@@ -189,7 +189,6 @@ class Model:
 
         Raises `ParameterError` for what is no generator of numpy.
         """
-        validate.instance("rng", rng, np.random.Generator)
         return np.concatenate([part for layer in self.layers if layer.shapes for part in self._first(layer, rng)])
 
     def _first(self, layer: Layer, rng: np.random.Generator) -> Iterator[RealArray]:

@@ -57,7 +57,6 @@ def split(
     """
     validate.one_of("partition", kind, PARTITIONS)
     users = validate.integer("users", users, 1, _MOST_USERS)
-    validate.instance("rng", rng, np.random.Generator)
     parts = _divided(dataset, kind, users, rng, _checked(kind, alpha))
     empty = next((user for user, part in enumerate(parts) if not part.size), None)
     if empty is not None:

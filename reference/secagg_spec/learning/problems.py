@@ -315,7 +315,6 @@ class Network(Problem):
 
         Raises `ParameterError` for what is no generator of numpy.
         """
-        validate.instance("rng", rng, np.random.Generator)
         below = rng.uniform(-1, 1, HIDDEN * self.inputs) / np.sqrt(self.inputs)
         above = rng.uniform(-1, 1, self.classes * (HIDDEN + 1)) / np.sqrt(HIDDEN + 1)
         return np.concatenate([below, above])
@@ -361,7 +360,6 @@ def curvature(problem: Problem, model: RealArray, points: Points, rng: np.random
     The method is power iteration on differences of gradients, from a random direction. Raises `ParameterError` for a
     model or points of another form than the problem, and for what is no generator of numpy.
     """
-    validate.instance("rng", rng, np.random.Generator)
     validate.array_shape("model", validate.binary64("model", model), (problem.d,))
     direction, length = rng.standard_normal(problem.d), 0.0
     for _ in range(_ITERATIONS):

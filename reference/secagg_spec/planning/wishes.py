@@ -65,7 +65,6 @@ class Wish(validate.Plain):
         validate.integer("users", self.users, 3, MOST_USERS)
         validate.integer("dimension", self.dimension, 1, validate.MAX_COUNT)
         validate.integer("rounds", self.rounds, 1, MOST_ROUNDS)
-        validate.instance("asynchronous", self.asynchronous, bool)
         for name in ("dropout", "colluders", "failure", "leak"):
             value = validate.instance(name, getattr(self, name), Fraction)
             zero = name in {"dropout", "colluders"}

@@ -102,8 +102,6 @@ class Timeouts:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        for name, value in (("again", self.again), ("own", self.own), ("ends", self.ends)):
-            validate.instance(name, value, bool)
         for name, kinds in (("accepted", self.accepted), ("others", self.others)):
             for kind in validate.instance(name, kinds, tuple):
                 validate.one_of(name, kind, (PAIR, SELF))
@@ -164,7 +162,6 @@ class Situation:
             `closed` is no truth value, or `positions` no integer from 0 on.
         """
         validate.integer("positions", self.positions, 0)
-        validate.instance("closed", self.closed, bool)
         for position, fate in self.holders:
             validate.integer("position", position, 0, self.positions - 1)
             if fate not in FATES:

@@ -55,7 +55,6 @@ def eliminate(field: PrimeField, matrix: UintArray, columns: int | None = None, 
     Raises `ParameterError` for a number of columns that is not in [0, n], and for a matrix that has no elements of the
     field as entries; so do the functions below.
     """
-    validate.instance("reduced", reduced, bool)
     width = field.check("matrix", matrix, (None, None)).shape[1]
     columns = width if columns is None else validate.integer("columns", columns, 0, width)
     if matrix.size <= _SMALL:

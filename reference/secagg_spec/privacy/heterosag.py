@@ -66,11 +66,6 @@ class Rule:
     checked: bool = True
     one_stream: bool = False
 
-    def __post_init__(self) -> None:
-        """Check the values."""
-        validate.instance("checked", self.checked, bool)
-        validate.instance("one_stream", self.one_stream, bool)
-
     def segment(self, cell: Cell) -> int:
         """Return the segment number from which the streams of a cell are derived."""
         return 0 if self.one_stream else cell.segment
@@ -130,7 +125,6 @@ def situation(
         A user is in two of the sets, or a round does not continue with these survivors (SAG-18); or `answered` is no
         truth value.
     """
-    validate.instance("answered", answered, bool)
     left_out = [*absent, *dropped, *late]
     if len(set(left_out)) < len(left_out):
         raise ParameterError("absent, dropped and late", sorted(left_out), "disjoint sets of users")

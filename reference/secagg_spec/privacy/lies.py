@@ -75,7 +75,7 @@ def least_sum(N: int, t: int, c: int, *, withheld: bool = False) -> int:
     ParameterError
         A number is outside its range, or `withheld` is no truth value.
     """
-    N, t, c = _check(N, t, c, withheld)
+    N, t, c = _check(N, t, c)
     return next(size for size in range(1, N - c + 1) if _others(N, t, c, size, withheld) is not None)
 
 
@@ -85,7 +85,7 @@ def isolating(N: int, t: int, c: int, size: int, *, withheld: bool = False) -> L
     The colluders are users 0 to c - 1, and the isolated users are the next `size`. The other arguments and the errors
     are those of `least_sum`. A lie is found in seconds for up to about 500 users; the time grows faster than N^2.
     """
-    N, t, c = _check(N, t, c, withheld)
+    N, t, c = _check(N, t, c)
     size = validate.integer("size", size, 1, N - c)
     masked = _others(N, t, c, size, withheld)
     if masked is None:
@@ -99,9 +99,8 @@ def isolating(N: int, t: int, c: int, size: int, *, withheld: bool = False) -> L
     return Lie(tuple(isolated), announced, arrived)
 
 
-def _check(N: int, t: int, c: int, withheld: bool = False) -> tuple[int, int, int]:
+def _check(N: int, t: int, c: int) -> tuple[int, int, int]:
     """Return the three numbers as ``int``."""
-    validate.instance("withheld", withheld, bool)
     N = validate.integer("N", N, 2, 2**16)
     t = validate.integer("t", t, 2, N)
     return N, t, validate.integer("c", c, 0, t - 1)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.crypto.boxes import mask_key
@@ -203,3 +204,6 @@ def epoch_of(p: Parameters, seen: Sequence[Event], fates: Mapping[int, str]) -> 
     people = [m.receiver for m in keys]
     happened = Situation(p.positions, holders, closed)
     return Epoch(p.ring, SETTLE, happened, weights=[weights.get(user, 1) for user in people], people=people)
+
+
+guard(__name__)

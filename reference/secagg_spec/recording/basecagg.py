@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
@@ -222,3 +223,6 @@ def _answers(seen: Sequence[Event]) -> tuple[int, ...]:
 
 def _row(event: Event) -> tuple[str, str]:
     return event.step.phase, event.step.role.value
+
+
+guard(__name__)

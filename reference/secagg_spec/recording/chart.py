@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.protocols.steps import AUTHORITY, SERVER, Role
 from secagg_spec.recording.record import Moment, Parcel, Recording
 from secagg_spec.simulate.narration import counted, users_in_words
@@ -125,3 +126,6 @@ def _arrows(at: dict[int, int], hops: Collection[tuple[int, int]], y: int) -> It
     yield from (f'<circle cx="{x}" cy="{y}" r="2.6"/>' for x in sorted(starts))
     step = -7 if right else 7
     yield from (f'<path d="M{x} {y}l{step} -4v8z"/>' for x in sorted(ends))
+
+
+guard(__name__)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import PrimeField, is_prime
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.privacy.verdict import Verdict, readable
@@ -80,3 +81,6 @@ def _plain(text: str, common: Collection[str], d: int) -> str:
         if _of(text, at) and bare in common:
             return bare
     return text
+
+
+guard(__name__)

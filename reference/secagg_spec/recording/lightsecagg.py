@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
 from secagg_spec.privacy.lightsecagg import Column, Situation
@@ -128,3 +129,6 @@ class LightSecAgg:
         """Return the sum that the round recovered."""
         server = self.network.states[SERVER]
         return (Term(plus("x", server.surviving), numbers(server.aggregate)),)
+
+
+guard(__name__)

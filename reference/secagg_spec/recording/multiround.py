@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import PrimeField, Ring
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
 from secagg_spec.errors import TooFewSurvivors
@@ -144,3 +145,6 @@ def _renamed(made: Sending, chosen: Sequence[int]) -> Sending:
         return replace(parcel, routes=tuple((names[a], names[b]) for a, b in parcel.routes), example="")
 
     return replace(made, parcels=tuple(map(renamed, made.parcels)))
+
+
+guard(__name__)

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.steps import SERVER, Event, Network, Role, Step, role_of, sizes
@@ -176,3 +177,6 @@ def rows(network: Network) -> Iterator[tuple[Step[Any], tuple[Event, ...]]]:
         yield step, events
         if step.role is Role.SERVER and not events:
             return
+
+
+guard(__name__)

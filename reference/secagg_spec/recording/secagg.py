@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import UintArray
@@ -249,3 +250,6 @@ class HeteroSAg(Masked):
         plan, happened = Plan(self.parameters), self.situation(seen)
         cells = [(cell,) for cell in self.parameters.parts]
         return [seen_of(plan.elements(cell, happened.sharers), happened, coalition) for cell in cells]
+
+
+guard(__name__)

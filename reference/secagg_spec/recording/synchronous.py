@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import TooFewSurvivors
 from secagg_spec.privacy.views import View
 from secagg_spec.protocols.steps import SERVER, Event, Network, Randomness, Role, Step, run_synchronous
@@ -118,3 +119,6 @@ def knowledge(scribe: Scribe, seen: Sequence[Event], coalition: Collection[int])
     """Return what the server and a coalition know of the updates of all others after some steps."""
     honest = [user for user in range(len(scribe.inputs)) if user not in coalition]
     return known(scribe.views(seen, coalition), honest, len(scribe.inputs[0].vector))
+
+
+guard(__name__)

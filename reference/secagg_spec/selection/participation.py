@@ -61,7 +61,6 @@ class Roster(validate.Plain):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        validate.instance("closed", self.closed, bool)
         if self.names is not None:
             self._check_names(self.names)
         validate.integer("users", self.count, 0 if not self.closed else 1, MAX_USERS)
@@ -172,7 +171,6 @@ class Log(validate.Plain):
         validate.instance("roster", self.roster, Roster)
         validate.integer("first", self.first, 0, _LAST)
         validate.integer("rounds", self.rounds, 0, validate.MAX_COUNT)
-        validate.instance("cells", self.cells, bool)
         for at, sums in enumerate(validate.sequence("segments", self.segments, "sums")):
             where = f"segments[{at}]"
             validate.array_shape(f"{where}.sets", validate.instance(where, sums, Sums).sets, (None, self.roster.count))
@@ -259,8 +257,8 @@ class Table:
         spot: Callable[[Spot], str] = str,
     ) -> None:
         self.roster = roster
-        self.several = validate.instance("several", several, bool)
-        self.cells = validate.instance("cells", cells, bool)
+        self.several = several
+        self.cells = cells
         self.spot = spot
         self._spots: list[Spot] | array[int] = array("q")
         self._rounds, self._segments, self._lengths, self._users = (array("q") for _ in range(4))

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from secagg_spec import system
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.conformance.adapter.wire import DEEPEST
 from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES, Reject, check_form, form, said
 from secagg_spec.crypto.keys import SESSION_BYTES
@@ -333,3 +334,6 @@ def _cut_back(file: BinaryIO, step: int = 2**16) -> None:
         end = start
     if end < size:
         file.truncate(end)
+
+
+guard(__name__)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import PrimeField, Ring
 from secagg_spec.arithmetic.validate import BoolArray, UintArray
 from secagg_spec.errors import Malformed
@@ -305,3 +306,6 @@ def _match(name: str) -> Iterator[str]:
 
 def _signed(factor: int, modulus: int) -> int:
     return factor if factor <= modulus // 2 else factor - modulus
+
+
+guard(__name__)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.protocols.codec import encode
 from secagg_spec.protocols.steps import Event, Role, Table
 from secagg_spec.traces.files import Head, Recorder
@@ -26,3 +27,6 @@ def write(recorder: Recorder, head: Head, table: Table, transcript: Iterable[Eve
         recorder.closed(event.step.phase)
         for message in event.sent:
             recorder.went(after[event.step.phase], message.receiver, encode(message))
+
+
+guard(__name__)

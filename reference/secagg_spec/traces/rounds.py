@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from secagg_spec import errors, resources
 from secagg_spec.arithmetic import shamir
+from secagg_spec.arithmetic.guard import guard
 from secagg_spec.conformance.adapter.codes import reject_code
 from secagg_spec.conformance.sdk.secagg_adapter import Reject
 from secagg_spec.conformance.targets.reference.sessions import PROTOCOLS as ALL
@@ -491,3 +492,6 @@ def check(entries: Iterable[Head | Entry], begun: Callable[[Round], None] = lamb
     if now is not None:
         now.end()
         yield now
+
+
+guard(__name__)

@@ -188,7 +188,6 @@ class Run:
 
         Raises `ParameterError` if `keyed` is no truth value.
         """
-        validate.instance("keyed", keyed, bool)
         self._offer(user, self.parameters.ring.zeros(self.parameters.d), stamp)
         if keyed:
             self._key(user)

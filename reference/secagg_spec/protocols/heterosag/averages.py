@@ -58,7 +58,7 @@ def quantize_update(
 
     Source: HeteroSAg eq. (3) with algorithm 1.
     """
-    x = parameters.range.clip(x) if validate.instance("clip", clip, bool) else x
+    x = parameters.range.clip(x) if clip else x
     x, rounding = (validate.reals(name, value, (parameters.d,)) for name, value in (("x", x), ("rounding", rounding)))
     own = cells_of(parameters, user)
     cut = ((cell, x[cell.start : cell.stop], rounding[cell.start : cell.stop]) for cell in own)
