@@ -263,6 +263,12 @@ def test_powers_are_exact(data: st.DataObject) -> None:
     assert integers_of(PrimeField(q).powers(points, count)) == expected
 
 
+@pytest.mark.requirement("ERR-02")
+def test_powers_are_fewer_than_2_to_the_32() -> None:
+    with pytest.raises(ParameterError, match=r"^count = 4294967296: must be an integer in \[0, 4294967295\]"):
+        PrimeField(7).powers(vector([1, 2]), 2**32)
+
+
 @pytest.mark.requirement("MDS-05")
 @given(st.data())
 def test_interpolation_is_what_elimination_gives(data: st.DataObject) -> None:

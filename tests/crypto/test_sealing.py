@@ -16,7 +16,15 @@ from hypothesis import strategies as st
 from secagg_spec import resources
 from secagg_spec.crypto import keys
 from secagg_spec.crypto.keys import Roster
-from secagg_spec.crypto.sealing import OVERHEAD, Context, Lane, SealedChannel, SealedStampedChannel, binding
+from secagg_spec.crypto.sealing import (
+    OVERHEAD,
+    Context,
+    Lane,
+    SealedChannel,
+    SealedStampedChannel,
+    binding,
+    sealed_links,
+)
 from secagg_spec.errors import DecryptionFailed, LengthMismatch, ParameterError, Replay, UnknownUser, WeakKey
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
 
@@ -404,3 +412,13 @@ def test_what_a_key_is_bound_to_is_bytes() -> None:
     info: Any = "x"
     with pytest.raises(ParameterError, match=r"^info = 'str': must be bytes$"):
         keys.derive(bytes(32), bytes(16), info)
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("user", [4, -1, "0"])
+def test_a_user_without_a_channel_is_named(user: Any) -> None:
+    links = sealed_links(CONTEXT, dict(enumerate(PRIVATE)))
+    payload = links.close(0, 1, b"text")
+    for act in (lambda: links.close(user, 1, b"text"), lambda: links.open(0, user, payload)):
+        with pytest.raises(ParameterError, match=rf"^user = {user!r}: must be "):
+            act()

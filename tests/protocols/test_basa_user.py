@@ -564,3 +564,12 @@ def test_seeds_of_another_length_are_refused(length: int) -> None:
     scene.refuse(LengthMismatch, None, "upload", 2, seeds=bytes(length))
     scene.refuse(LengthMismatch, None, "upload", 2, box_key=bytes(31))
     assert isinstance(scene.send(2), PositionUpload)
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("position", [-1, 2**32, 2**70])
+def test_a_position_outside_of_the_epoch_has_no_targets(position: int) -> None:
+    known = Scene(TINY).server.session
+    assert len(known.targets(2)) == known.box_count(2)
+    with pytest.raises(ParameterError, match=r"^position = "):
+        known.targets(position)

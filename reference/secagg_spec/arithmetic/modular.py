@@ -263,9 +263,9 @@ class PrimeField(Ring):
         return len(self._eliminate(matrix.copy(), matrix.shape[1])[1])
 
     def powers(self, points: UintArray, count: int) -> UintArray:
-        """Return the (count, n) Vandermonde matrix whose row k holds the k-th powers of the n points."""
+        """Return the (count, n) Vandermonde matrix whose row k holds the k-th powers of the n points; count < 2^32."""
         points = self.check("points", points, (None,))
-        rows = np.ones((validate.integer("count", count, 0), points.size), dtype=self.dtype)
+        rows = np.ones((validate.integer("count", count, 0, validate.MAX_COUNT), points.size), dtype=self.dtype)
         for k in range(1, count):
             rows[k] = rows[k - 1] * points % self._m
         return rows

@@ -27,7 +27,7 @@ _MOST = 2**8 - 1
 
 
 class Sum:
-    """A sum of vectors of elements modulo R, which begins with one of them.
+    """A sum of vectors of elements modulo R, which begins with one of them, for checked arguments.
 
     Parameters
     ----------

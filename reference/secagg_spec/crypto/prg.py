@@ -82,7 +82,7 @@ def is_exchanged() -> bool:
 
 
 def usual(key: bytes, ring: Ring, missing: int) -> Iterator[Words]:
-    """Yield the pieces of a stream from the generator of the specification."""
+    """Yield the pieces of a stream from the generator of the specification, for checked arguments."""
     cipher = Cipher(algorithms.AES(key), _FROM_ZERO).encryptor()
     count = min(PIECE, words_for(ring, missing))
     zeros, buffer = memoryview(_ZEROS)[: 4 * count], bytearray(4 * count + 15)

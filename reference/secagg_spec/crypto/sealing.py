@@ -19,7 +19,7 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.keys import LABEL, VERSION, Roster, agree, derive, fields, public_key
 from secagg_spec.crypto.prg import check_key
-from secagg_spec.errors import DecryptionFailed, ParameterError, Replay
+from secagg_spec.errors import DecryptionFailed, ParameterError, Replay, UnknownUser
 
 NONCE_BYTES = 12
 OVERHEAD = NONCE_BYTES + 16
@@ -300,18 +300,24 @@ class SealedStampedChannel:
 class SealedLinks:
     """The sealed channels of several users as one: the sender's channel closes a payload, the receiver's opens it.
 
-    It serves whole rounds in one process; a single user has its own `SealedChannel`.
+    It serves whole rounds in one process; a single user has its own `SealedChannel`. Both functions raise `UnknownUser`
+    for a user without a channel.
     """
 
     channels: Mapping[int, SealedChannel]
 
     def close(self, sender: int, receiver: int, plaintext: bytes) -> bytes:
         """Return the payload, closed by the sender's channel."""
-        return self.channels[sender].close(sender, receiver, plaintext)
+        return self._of(sender).close(sender, receiver, plaintext)
 
     def open(self, sender: int, receiver: int, payload: bytes) -> bytes:
         """Return the plaintext, opened by the receiver's channel."""
-        return self.channels[receiver].open(sender, receiver, payload)
+        return self._of(receiver).open(sender, receiver, payload)
+
+    def _of(self, user: int) -> SealedChannel:
+        if validate.integer("user", user, 0) not in self.channels:
+            raise UnknownUser("user", user, "one that has a channel")
+        return self.channels[user]
 
 
 def sealed_links(context: Context, privates: Mapping[int, bytes]) -> SealedLinks:

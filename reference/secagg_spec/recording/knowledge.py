@@ -33,7 +33,7 @@ class Knowledge:
 
 
 def known(views: Sequence[View], users: Collection[int], d: int) -> Knowledge:
-    """Return what views without common symbols determine of the updates of some users, of d elements each."""
+    """Return what views without common symbols determine of users' updates of d elements, for checked arguments."""
     verdicts = [(view, view.decide()) for view in views]
     hidden = tuple(sorted(user for user in users if all(view.about(user).private for view in views)))
     exposed = tuple(sorted(set(users) - set(hidden)))
@@ -63,7 +63,10 @@ def _weight(field: PrimeField, row: UintArray) -> tuple[int, bool]:
 
 
 def whole(functionals: Iterable[str], d: int) -> tuple[str, ...]:
-    """Return the functionals; one that occurs for each of d elements is given once, without the element."""
+    """Return the functionals; one that occurs for each of d elements is given once, without the element.
+
+    It is for checked arguments.
+    """
     found = list(functionals)
     each = [{text.replace(f"[{at}]", "") for text in found if _of(text, at)} for at in range(d)]
     common = set.intersection(*each)

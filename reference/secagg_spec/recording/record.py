@@ -138,7 +138,7 @@ def _slim(value: Any) -> Any:
 
 
 def numbers(vector: UintArray | Sequence[int]) -> Numbers:
-    """Return a vector as plain integers."""
+    """Return a vector as plain integers, for checked arguments."""
     return tuple(int(number) for number in vector)
 
 

@@ -98,7 +98,10 @@ class _Packing:
 
 
 class Code:
-    """The words of a log on its distinct nonzero columns, which have ascending weights."""
+    """The words of a log on its distinct nonzero columns, which have ascending weights.
+
+    `code_of` makes it; it is for checked arguments.
+    """
 
     def __init__(self, log: BoolArray, field: PrimeField) -> None:
         self.field = field

@@ -200,6 +200,7 @@ class Session:
 
     def targets(self, position: int) -> tuple[int, ...]:
         """Return the target position of each box of an upload, in order; the self box comes last."""
+        position = validate.integer("position", position, 0, self.parameters.positions - 1)
         own = (position,) if self.parameters.settle else ()
         return (*range(position + 1, self.parameters.positions), *own)
 
