@@ -70,15 +70,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parts(inputs: int, kills: int, seed: int) -> Iterator[tuple[str, Callable[[], Row]]]:
     """Yield the parts, each with what makes its row."""
     shares = {name: 1 / COSTS.get(name, 1) for name in SURFACES}
-    total = sum(shares.values()) + 1
+    total = sum(shares.values()) + 2
     for name in SURFACES:
         count = round(inputs * shares[name] / total)
         yield name, lambda name=name, count=count: of_tally(searched(name, count, seed))  # type: ignore[misc]
-    yield "public functions", lambda: of_tally(public.tried(round(inputs / total), seed))
+    each = round(inputs / total)
+    yield "public functions", lambda: of_tally(public.tried(each, seed, public.right_calls()))
+    yield (
+        "methods, classes",
+        lambda: of_tally(public.tried(each, seed, public.right_calls_of_methods(), "methods, classes")),
+    )
     yield "objects of another class", lambda: of_tally(public.calls_of_another_class())
-    each = -(-kills // len(killed.JOBS))
+    share = -(-kills // len(killed.JOBS))
     for job in killed.JOBS:
-        yield f"kill -9: {job.name}", lambda job=job: of_kills(job, each, seed)  # type: ignore[misc]
+        yield f"kill -9: {job.name}", lambda job=job: of_kills(job, share, seed)  # type: ignore[misc]
     for name, find in (
         ("two builds, the same bytes", builds.same_bytes),
         ("the wheel alone", builds.alone),

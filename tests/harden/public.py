@@ -12,12 +12,14 @@ import inspect
 import pkgutil
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, is_dataclass
 from functools import cache, partial
+from itertools import islice
 from random import Random
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.conformance.targets.reference import adapter as reference
+from tests.harden import plays
 from tests.harden.engine import Tally
 from tests.harden.enlarge import enlarged
 from tests.harden.surfaces import DOCUMENTED, run_command, vectors
@@ -32,31 +35,41 @@ from tests.harden.surfaces import DOCUMENTED, run_command, vectors
 Array = NDArray[Any]
 LAYERS = ("arithmetic", "crypto", "protocols", "selection")
 """The packages whose functions a program of others calls."""
+OTHERS = ("events", "learning", "planning", "privacy", "recording", "traces")
+"""The packages that decide, plan and train, and that record and read what happened."""
 CHECKED = "for checked arguments"
-BY_PROGRAM = {"octets": {"name"}, "require_phase": {"phases", "actual", "expected"}, "check_inbox": {"kinds"}}
-"""Arguments of helpers that the program names itself: a field of a message, a phase of a table."""
+BY_PROGRAM = {
+    "octets": {"name"}, "require_phase": {"phases", "actual", "expected"}, "check_inbox": {"kinds"}, "measured": {"n"},
+}  # fmt: skip
+"""Arguments of helpers that the program names itself: a field of a message, a phase, how many users are measured."""
 _EACH = 3
-_ROUNDS = (
-    "simulate lightsecagg", "simulate lightsecagg --profile active", "simulate secagg",
-    "simulate secagg --profile active", "simulate heterosag", "simulate basecagg", "simulate basa",
-    "simulate multiround",
-)  # fmt: skip
+_MANY = 100
+"""How many items of an iterator are taken."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A right call of a public function."""
+    """A right call of a public function, a method or a class; `changes` says that the object of a method may change."""
 
     name: str
     function: Callable[..., Any]
     arguments: Mapping[str, Any]
+    changes: bool = False
+
+    @property
+    def parameters(self) -> Mapping[str, inspect.Parameter]:
+        """What can be given, by name."""
+        made = self.function.__init__ if inspect.isclass(self.function) else self.function
+        return inspect.signature(made).parameters
 
     def again(self, **changed: Any) -> Any:
-        """Call it again, with other arguments in the place of some."""
+        """Call it again, with other arguments in the place of some; of an iterator the first items are taken."""
         given = {**self.arguments, **changed}
+        if self.changes:
+            given["self"] = deepcopy(given["self"])
         positional: list[Any] = []
         named: dict[str, Any] = {}
-        for name, parameter in inspect.signature(self.function).parameters.items():
+        for name, parameter in self.parameters.items():
             if name not in given:
                 continue
             if parameter.kind is parameter.VAR_POSITIONAL:
@@ -67,44 +80,98 @@ class Call:
                 named[name] = given[name]
             else:
                 positional.append(given[name])
-        return self.function(*positional, **named)
+        result = self.function(*positional, **named)
+        return list(islice(result, _MANY)) if isinstance(result, Iterator) else result
 
 
-def functions() -> dict[CodeType, tuple[str, Callable[..., Any]]]:
-    """Return the public functions of the layers, and the methods of their public classes, by their code."""
-    found: dict[CodeType, tuple[str, Callable[..., Any]]] = {}
-    for layer in LAYERS:
+@dataclass(frozen=True)
+class Public:
+    """A public function, a method of a public class, or such a class; `hidden` is the argument that Python gives it."""
+
+    name: str
+    function: Callable[..., Any]
+    hidden: str = ""
+    changes: bool = False
+
+
+def _modules(layers: Sequence[str]) -> Iterator[ModuleType]:
+    for layer in layers:
         package = importlib.import_module(f"secagg_spec.{layer}")
-        for info in pkgutil.walk_packages(package.__path__, f"secagg_spec.{layer}."):
-            module = importlib.import_module(info.name)
-            for name, value in vars(module).items():
-                own = inspect.isfunction(value) and value.__module__ == info.name and not name.startswith("_")
-                if own and CHECKED not in (value.__doc__ or ""):
-                    found[inspect.unwrap(value).__code__] = f"{info.name[len('secagg_spec.') :]}.{name}", value
-    return found
+        yield package
+        for info in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{package.__name__}."):
+            yield importlib.import_module(info.name)
+
+
+def functions() -> dict[CodeType, Public]:
+    """Return the public functions of the layers by their code."""
+    return {code: one for code, one in _defined(LAYERS) if not inspect.isclass(one.function) and not one.hidden}
+
+
+def _defined(layers: Sequence[str]) -> Iterator[tuple[CodeType, Public]]:
+    """Yield what the public modules of packages define, with its code."""
+    for module in _modules(layers):
+        within = module.__name__.removeprefix("secagg_spec.")
+        for name, value in vars(module).items():
+            if name.startswith("_") or getattr(value, "__module__", None) != module.__name__:
+                continue
+            if inspect.isfunction(value) and CHECKED not in (inspect.getdoc(value) or ""):
+                yield inspect.unwrap(value).__code__, Public(f"{within}.{name}", value)
+            elif inspect.isclass(value) and CHECKED not in (inspect.getdoc(value) or ""):
+                yield from _members(f"{within}.{name}", value)
+
+
+def _members(named: str, kind: type) -> Iterator[tuple[CodeType, Public]]:
+    frozen = is_dataclass(kind) and getattr(kind, "__dataclass_params__").frozen  # noqa: B009
+    if inspect.isfunction(made := vars(kind).get("__init__")):
+        yield inspect.unwrap(made).__code__, Public(named, kind, "self")
+    for name, value in vars(kind).items():
+        if name.startswith("_") or CHECKED in (inspect.getdoc(value) or ""):
+            continue
+        if isinstance(value, classmethod):
+            yield inspect.unwrap(value.__func__).__code__, Public(f"{named}.{name}", getattr(kind, name), "cls")
+        elif inspect.isfunction(value) and "self" in inspect.signature(value).parameters:
+            yield inspect.unwrap(value).__code__, Public(f"{named}.{name}", value, changes=not frozen)
 
 
 @contextmanager
-def recorded(into: dict[str, list[Call]]) -> Iterator[None]:
-    """Record the first calls of each public function while the block runs."""
-    known = functions()
+def recorded(into: dict[str, list[Call]], layers: Sequence[str] = ()) -> Iterator[None]:
+    """Record the first calls of each public function while the block runs; of packages, those of methods too."""
+    found = list(_defined(layers)) if layers else list(functions().items())
+    known = {id(code): one for code, one in found}  # two classes with the same members have equal code
 
     def look(frame: FrameType, event: str, _: Any) -> None:
-        if event != "call" or frame.f_code not in known:
+        one = known.get(id(frame.f_code)) if event == "call" else None
+        if one is None:
             return
-        name, function = known[frame.f_code]
-        kept = into.setdefault(name, [])
+        kept = into.setdefault(one.name, [])
         if len(kept) < _EACH:
             code = frame.f_code
             count = code.co_argcount + code.co_kwonlyargcount
             count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-            kept.append(Call(name, function, {one: frame.f_locals[one] for one in code.co_varnames[:count]}))
+            given = {name: frame.f_locals[name] for name in code.co_varnames[:count] if name != one.hidden}
+            if one.changes and not _set_apart(given, frame):
+                return
+            kept.append(Call(one.name, one.function, given, one.changes))
 
     sys.setprofile(look)
     try:
         yield
     finally:
         sys.setprofile(None)
+
+
+def _set_apart(given: dict[str, Any], frame: FrameType) -> bool:
+    """Copy the object of a method; return whether that can be done: not of one that is being made."""
+    made, above = given["self"], frame.f_back
+    while above is not None:
+        if above.f_code.co_name in {"__init__", "__post_init__"} and above.f_locals.get("self") is made:
+            return False
+        above = above.f_back
+    try:
+        given["self"] = deepcopy(made)
+    except TypeError:
+        return False
+    return True
 
 
 NUMBERS = (-1, 0, 1, 2, 255, 256, 2**32, 2**63, 2**64, 10**40, -(2**63))
@@ -169,8 +236,18 @@ def right_calls(every: int = 1) -> list[Call]:
     with recorded(found):
         for one in vectors()[::every]:
             adapter.answer({"id": 1, "op": one.operation, "params": one.params, "rand": one.rand})
-        for command in _ROUNDS:
+        for command in plays.ROUNDS:
             run_command(command.split())
+    return [call for calls in found.values() for call in calls if call.arguments and _repeats(call)]
+
+
+@cache
+def right_calls_of_methods(every: int = 1) -> list[Call]:
+    """Return right calls of public functions, methods and classes of all packages, from each such play."""
+    found: dict[str, list[Call]] = {}
+    with recorded(found, (*LAYERS, *OTHERS)):
+        for play in plays.PLAYS[::every]:
+            play()
     return [call for calls in found.values() for call in calls if call.arguments and _repeats(call)]
 
 
@@ -179,7 +256,7 @@ def _repeats(call: Call) -> bool:
     for _ in range(2):
         try:
             call.again()
-        except DOCUMENTED:
+        except Exception:
             return False
     return True
 
@@ -206,7 +283,7 @@ def calls_of_another_class(every: int = 1) -> Tally:
     for call in calls:
         for name, old in call.arguments.items() if call.function is not validate.plain else ():
             strangers = [one for one in own if not isinstance(old, type(one)) and not isinstance(one, type(old))][:3]
-            optional = "None" in str(inspect.signature(call.function).parameters[name].annotation)
+            optional = "None" in str(call.parameters[name].annotation)
             others = (*(() if optional else (None,)), object(), 5, "text", b"", [], {}, *strangers)
             for other in others if _is_own(old) else ():
                 shown, before = f"{call.name}({name} = a {type(other).__name__})", tally.read
@@ -216,9 +293,9 @@ def calls_of_another_class(every: int = 1) -> Tally:
     return tally
 
 
-def tried(inputs: int, seed: int, every: int = 1) -> Tally:
+def tried(inputs: int, seed: int, calls: Sequence[Call], named: str = "public functions") -> Tally:
     """Return what came of calls with one other argument each; numpy's warnings count as errors."""
-    tally, random, calls = Tally("public functions"), Random(seed), right_calls(every)
+    tally, random = Tally(named), Random(seed)
     for at in range(inputs):
         call = calls[at % len(calls)]
         chosen = spoiled(call, random)

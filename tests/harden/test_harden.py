@@ -48,9 +48,20 @@ def test_what_is_spoiled_is_read_or_refused_with_a_sentence(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.requirement("ERR-02")
 def test_a_public_function_takes_another_value_or_refuses_it_with_a_sentence() -> None:
-    tally = public.tried(3000, seed=1, every=5)
+    tally = public.tried(3000, 1, public.right_calls(5))
     assert tally.read > 1000
     assert tally.refused > 800
+    clean(tally)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("ERR-02")
+def test_a_method_or_a_class_takes_another_value_or_refuses_it_with_a_sentence() -> None:
+    calls = public.right_calls_of_methods(4)
+    assert {call.name.split(".")[0] for call in calls} > set(public.OTHERS)
+    tally = public.tried(2000, 1, calls, "methods, classes")
+    assert tally.read > 700
+    assert tally.refused > 500
     clean(tally)
 
 

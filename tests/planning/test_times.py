@@ -137,3 +137,10 @@ def test_shares_and_repeats_that_are_none_are_refused(share: Any) -> None:
 def test_parts_are_those_of_two_lengths(given: dict[int, float]) -> None:
     with pytest.raises(LengthMismatch, match=rf"^len\(times\) = {len(given)}: must be 2, one for each of two lengths$"):
         times.parts(given)
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("n", [0, -1, 2.5])
+def test_a_curve_is_for_one_user_or_more(n: Any) -> None:
+    with pytest.raises(ParameterError, match=rf"^n = {n}: must be an integer >= 1"):
+        Curve(28, 3.0, ((4, 1.0), (8, 2.0)), 2).at(n)

@@ -945,7 +945,7 @@ RESTORES = {name: call for name, call in CALLS.items() if name.startswith("resto
 
 @pytest.mark.requirement("ERR-02")
 def test_every_function_that_restores_is_among_the_calls() -> None:
-    names = [name.rpartition(".")[2] for name, _ in public.functions().values()]
+    names = [one.name.rpartition(".")[2] for one in public.functions().values()]
     assert len([name for name in names if name.startswith("restore") and name != "restored"]) == len(RESTORES)
 
 

@@ -82,7 +82,8 @@ class Curve:
     e: int
 
     def at(self, n: int) -> float:
-        """Return the seconds for n users."""
+        """Return the seconds for n users; raises `ParameterError` where n is no integer above 0."""
+        n = validate.integer("n", n, 1)
         return self.seconds * self._stored(n) / self._stored(self.users)
 
     def _stored(self, n: int) -> float:
@@ -214,7 +215,7 @@ def _lightsecagg(n: int, T: int, D: int, d: int) -> Times:
 
 
 def sources(n: int) -> dict[int, SeededSource]:
-    """Return a source for each user, and forget what earlier rounds left in caches."""
+    """Return a source for each of n users, for checked arguments, and forget what earlier rounds left in caches."""
     caches.forget()
     return {user: SeededSource(_SEED, f"user {user}") for user in range(n)}
 

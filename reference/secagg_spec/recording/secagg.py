@@ -97,7 +97,7 @@ class Masked:
         return {e.party: self.base(e.state) for e in self.events("share_keys", Role.USER)}
 
     def events(self, phase: str, role: Role) -> list[Event]:
-        """Return the steps that were taken in a row."""
+        """Return the steps that were taken in a row of the table, for checked arguments."""
         return [e for e in self.network.transcript if e.step is self.steps[phase, role]]
 
     # Additions.
