@@ -391,5 +391,5 @@ def test_an_error_names_what_is_wrong_with_shares() -> None:
     with pytest.raises(ParameterError, match=f"^len\\(users\\) = {2**16 + 1}: "):
         reconstruct(2, range(2**16 + 1), [0])
     for wrong in (True, 1.0, "1"):
-        with pytest.raises(ParameterError, match=f"^shares = {type(wrong).__name__!r}: must be an integer in"):
+        with pytest.raises(ParameterError, match=f"^shares\\[1\\] = {type(wrong).__name__!r}: must be an integer in"):
             reconstruct(2, [0, 1], [0, wrong])  # type: ignore[list-item]

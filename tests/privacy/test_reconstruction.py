@@ -246,7 +246,7 @@ def test_bad_arguments_are_named() -> None:
         recovered(found, np.ones((1, 1)))  # type: ignore[arg-type]
     with pytest.raises(LengthMismatch, match="rounds = 0: must be at least 1"):
         recovered(found, np.ones((0, 1), dtype=np.int64))
-    with pytest.raises(OutOfRange, match=r"aggregates\[0\] = nan"):
+    with pytest.raises(OutOfRange, match=r"aggregates\[0\]\[0\] = nan"):
         reconstruction.estimated(found, np.full((1, 1), np.nan))
     with pytest.raises(LengthMismatch, match="rounds = 0"):
         drift_bound(log[:0], found, 1)

@@ -22,7 +22,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec import errors
-from secagg_spec.arithmetic import limbs, mds, modular, quantizer, sampling, scalars, shamir, staleness
+from secagg_spec.arithmetic import (
+    averages,
+    limbs,
+    mds,
+    modular,
+    participation_classes,
+    quantizer,
+    rationals,
+    sampling,
+    scalars,
+    shamir,
+    staleness,
+)
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import PrimeField, Ring
 from secagg_spec.crypto import (
@@ -30,6 +42,7 @@ from secagg_spec.crypto import (
     attribute_boxes,
     attribute_keys,
     attributes,
+    boxes,
     channels,
     entropy,
     keys,
@@ -62,6 +75,7 @@ from secagg_spec.protocols.basecagg import runs as basecagg_runs
 from secagg_spec.protocols.basecagg import store as basecagg_store
 from secagg_spec.protocols.fedbuff import round as fedbuff
 from secagg_spec.protocols.heterosag import costs as heterosag_costs
+from secagg_spec.protocols.heterosag import plan as heterosag_plan
 from secagg_spec.protocols.heterosag import round as heterosag
 from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
@@ -493,6 +507,7 @@ CALLS: dict[str, Call] = {
     "reconstruct": Call(
         shamir.reconstruct, {"t": 3, "users": (0, 1, 2), "shares": shamir.share(KEY, (1, 2), (0, 1, 2))}
     ),
+    "elements": Call(shamir.elements, {"values": (1, 2)}, {"name": "values"}),
     "check_numbers": Call(shamir.check_numbers, {"t": 2, "n": 3}),
     "element_bytes": Call(shamir.element_bytes, {"value": 7}),
     "element_from_bytes": Call(shamir.element_from_bytes, {"data": bytes(66)}, {"name": "data"}),
@@ -546,7 +561,7 @@ CALLS: dict[str, Call] = {
     ),
     "Parameters.graph": method(PAIRWISE.parameters, "graph", order=(0, 1, 2, 3, 4)),
     "agreed": Call(
-        secagg_active.agreed, {"session": SESSION, "number": 0}, {"parameters": SIGNED.parameters}, ("round",)
+        secagg_active.agreed, {"session": SESSION, "number": 0}, {"parameters": SIGNED.parameters}
     ),
     "mask_update of SecAgg": Call(
         secagg.mask_update,
@@ -1159,7 +1174,7 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("user_start", {"user": 5}, ParameterError, "user = 5: must be an integer in [0, 4]"),
     ("user_start", {"update": vector([1, 2])}, LengthMismatch, "update.shape = (2,): must be (3)"),
     ("run_round", {"updates": ONES[:4]}, LengthMismatch, "updates.shape = (4, 3): must be (5, 3)"),
-    ("run_round", {"updates": ONES * np.uint64(7)}, NonCanonical, "updates[0] = 7: must be in [0, 7)"),
+    ("run_round", {"updates": ONES * np.uint64(7)}, NonCanonical, "updates[0][0] = 7: must be in [0, 7)"),
     ("run_round", {"dropouts": {"share": [5]}}, UnknownUser, "dropouts['share'] = 5: must be a user in [0, 5)"),
     ("run_round", {"dropouts": {"nap": [0]}}, ParameterError, f"dropouts = 'nap': must be {PHASES}"),
     ("run_round", {"dropouts": TWICE}, ParameterError, "dropouts['upload'] = 0: must be a user that drops out once"),
@@ -1211,6 +1226,82 @@ def test_refusals_name_the_parameter_the_value_and_the_bound(
         CALLS[name](**changed)
     assert str(caught.value) == text
     assert type(caught.value) is error
+
+
+EPOCH = Epoch(KEY, SESSION, 1, 3, True)
+A_SOURCE = "must be a source of bytes, with a method take"
+SEVEN: Any = 7
+BOUND = sealing.Context("p", KEY, SESSION, 1, 1)
+NAMED: list[tuple[Callable[[], object], str]] = [
+    (lambda: lightsecagg.mask_update(FIELD, SEVEN, ONES[0]), "update = 'int': must be a numpy array of dtype uint64"),
+    (lambda: lightsecagg.mask_update(FIELD, ONES[0], vector([1])), "mask.shape = (1,): must be (3)"),
+    (lambda: basecagg.mask_update(FIELD, 1, ONES[0], vector([1])), "mask.shape = (1,): must be (3)"),
+    (
+        lambda: basecagg.recover(MaskCode(FIELD, 5, 3, 1), vector([1, 1]), [ONES[0]], (0, 1, 2), ONES[:3]),
+        "len(masked) = 1: must be 2, one for each weight, and at least 1",
+    ),
+    (lambda: secagg.unmask(FIELD, vector([7]), (), ()), "masked_sum[0] = 7: must be in [0, 7)"),
+    (lambda: secagg.mask_update(FIELD, 0, vector([7]), vector([1]), ()), "update[0] = 7: must be in [0, 7)"),
+    (lambda: boxes.mask_key(EPOCH, KEY[:31], 0), "len(seed) = 31: must be 32 bytes"),
+    (lambda: boxes.mask_key(EPOCH, KEY, -1), "source = -1: must be an integer in [0, 4294967295]"),
+    (lambda: boxes.mask_key(EPOCH, KEY, 0, -1), "target = -1: must be an integer in [0, 4294967295]"),
+    (lambda: masks.self_key(BOUND, KEY[:31], 0), "len(seed) = 31: must be 32 bytes"),
+    (lambda: sealing.binding(BOUND, -1, 1, KEY, KEY), "sender = -1: must be an integer in [0, 4294967295]"),
+    (lambda: sealing.binding(BOUND, 0, 1, KEY, KEY, "é"), "purpose = 'str': must be text in ASCII"),
+    (lambda: signatures.signed_fields(BOUND, "é", 0, ()), "purpose = 'str': must be text in ASCII"),
+    (lambda: signatures.signed_fields(BOUND, "p", -1, ()), "signer = -1: must be an integer in [0, 4294967295]"),
+    (lambda: signatures.signed_fields(BOUND, "p", 1, (SEVEN,)), "content[0] = 'int': must be bytes"),
+    (lambda: sealing.sealed_links(BOUND, {0: KEY, 1: KEY[:31]}), "len(privates[1]) = 31: must be 32 bytes"),
+    (
+        lambda: basecagg_runs.sealed_channels(BOUND, {0: KEY, 2: bytes(32)}),
+        "privates = '2 entries': must be given for the users 0 to 1",
+    ),
+    (lambda: averages.weighted_mean(np.ones((2, 1)), (1, 0)), "counts[1] = 0: must be an integer in [1, 4294967295]"),
+    (lambda: averages.median(np.ones((0, 1))), "len(means) = 0: must be an integer >= 1"),
+    (lambda: buffers.average(FIELD, 0, ONES[0], ONES[0]), "level = 0: must be an integer in [1, 4294967296]"),
+    (
+        lambda: basecagg.weigh(basecagg.PRESETS["tiny"], 1, (0, 1), (0.5, 1.5)),
+        "draws[1] = 1.5: must be a float in [0, 1) that is a multiple of 2**-53",
+    ),
+    (lambda: fedbuff.average_reals((1, 1), [np.ones(2), np.ones(3)]), "updates[1].shape = (3,): must be (2)"),
+    (
+        lambda: secagg.open_round(secagg.PRESETS["tiny"], ONES, session=SESSION, round=-1),
+        "round = -1: must be an integer in [0, 4294967295]",
+    ),
+    (
+        lambda: secagg_active.agreed(secagg_active.PRESETS["tiny"], SESSION, -1),
+        "number = -1: must be an integer in [0, 4294967295]",
+    ),
+    (
+        lambda: heterosag.open_round(
+            heterosag_plan.PRESETS["tiny"], np.full((12, 4), 9, dtype=np.uint64), session=SESSION, round=0
+        ),
+        "updates[0][0] = 9: must be in [0, 2), in segment 0",
+    ),
+    (
+        lambda: heterosag.pack_segments(heterosag_plan.PRESETS["tiny"].parts[:1], np.zeros(9, dtype=np.uint64)),
+        "masked.shape = (9,): must be (2)",
+    ),
+    (lambda: secagg.draw_randomness(secagg.PRESETS["tiny"], {1: SEVEN}), f"sources[1] = 'int': {A_SOURCE}"),
+    (lambda: lightsecagg.draw_randomness(PRESETS["tiny"], {1: SEVEN}), f"sources[1] = 'int': {A_SOURCE}"),
+    (lambda: participation_classes.participation_classes([SEVEN]), "sets = 'int': must be of the class frozenset"),
+    (lambda: rationals.integers([SEVEN]), "numbers = 'int': must be of the class Fraction"),
+    (
+        lambda: basecagg_active.proposal_of(basecagg.PRESETS["tiny"], [SEVEN]),
+        "entries = 'int': must be of the class Entry",
+    ),
+    (
+        lambda: secagg_active.user_start(SIGNED_ROUND, 0, vector([1, 2, 3]), KEY[:31], SIGNERS),
+        "len(signing) = 31: must be 32 bytes",
+    ),
+]
+
+
+@pytest.mark.requirement("ERR-01", "ERR-02")
+@pytest.mark.parametrize(("call", "text"), NAMED, ids=range(len(NAMED)))
+def test_an_error_names_the_argument_of_the_function_that_was_called(call: Callable[[], object], text: str) -> None:
+    with pytest.raises(ParameterError, match=rf"^{re.escape(text)}$"):
+        call()
 
 
 @pytest.mark.requirement("RND-04")

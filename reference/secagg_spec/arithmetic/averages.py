@@ -60,7 +60,8 @@ def weighted_mean(means: RealArray, counts: Sequence[int]) -> RealArray:
     """
     means = _cells(means)
     _one_each(means, counts)
-    return _average(means, [validate.integer("count", count, 1, validate.MAX_COUNT) for count in counts])
+    weights = [validate.integer(f"counts[{at}]", one, 1, validate.MAX_COUNT) for at, one in enumerate(counts)]
+    return _average(means, weights)
 
 
 def median(means: RealArray) -> RealArray:
@@ -104,7 +105,7 @@ def _one_each(means: RealArray, counts: Sequence[int]) -> None:
 
 def _cells(means: RealArray) -> RealArray:
     means = validate.reals("means", means, (None, None))
-    validate.integer("cells", len(means), 1)
+    validate.integer("len(means)", len(means), 1)
     return means
 
 

@@ -109,8 +109,12 @@ class Ring:
         total: UintArray = rows.sum(axis=0, dtype=np.uint64)
         return total % self._m
 
-    def weighted_sum(self, weights: UintArray, rows: Sequence[UintArray] | UintArray) -> UintArray:
+    def weighted_sum(
+        self, weights: UintArray, rows: Sequence[UintArray] | UintArray, *, name: str = "rows"
+    ) -> UintArray:
         """Return the sum of n >= 1 vectors of d elements, each times its weight; weights are elements (MOD-03).
+
+        An error calls the vectors `name`.
 
         Raises
         ------
@@ -119,12 +123,12 @@ class Ring:
         """
         weights = self.check("weights", weights, (None,))
         if isinstance(rows, np.ndarray):
-            rows = list(self.check("rows", rows, (None, None)))
-        vectors = validate.sequence("rows", rows, "vectors")
+            rows = list(self.check(name, rows, (None, None)))
+        vectors = validate.sequence(name, rows, "vectors")
         if len(vectors) != weights.size or not len(vectors):
-            raise LengthMismatch("len(rows)", len(vectors), f"{weights.size}, one for each weight, and at least 1")
-        length = self.check("rows[0]", vectors[0], (None,)).size
-        checked = [self.check(f"rows[{at}]", vector, (length,)) for at, vector in enumerate(vectors)]
+            raise LengthMismatch(f"len({name})", len(vectors), f"{weights.size}, one for each weight, and at least 1")
+        length = self.check(f"{name}[0]", vectors[0], (None,)).size
+        checked = [self.check(f"{name}[{at}]", vector, (length,)) for at, vector in enumerate(vectors)]
         if int(weights.sum(dtype=np.float64)) >= 2**31:  # a sum of products may exceed 2**64
             return self.matmul(weights.reshape(1, -1), np.stack(checked)).reshape(-1)
         total: UintArray = np.zeros(length, dtype=self.dtype)
@@ -135,11 +139,12 @@ class Ring:
             piece %= self._m
         return total
 
-    def signed_sum(self, start: UintArray, *terms: Iterable[tuple[bool, Summand]]) -> UintArray:
+    def signed_sum(self, start: UintArray, *terms: Iterable[tuple[bool, Summand]], name: str = "start") -> UintArray:
         """Return `start` plus the vectors marked True, minus the vectors marked False: d elements (MOD-03).
 
         A few vectors are read at a time (`running`), and none is kept. Each is an array of shape (d,), or an iterator
-        of its consecutive pieces: arrays of unsigned integers of any width, d elements in all.
+        of its consecutive pieces: arrays of unsigned integers of any width, d elements in all. An error calls the start
+        `name`.
 
         Raises
         ------
@@ -149,7 +154,7 @@ class Ring:
             A vector has another length, or holds something else than elements.
         """
         self.check_words()
-        start = self.check("start", start, (None,))
+        start = self.check(name, start, (None,))
         plus, minus = start.astype(np.uint32), np.zeros(start.size, dtype=np.uint32)
         sums = {True: running.Sum(plus, self.modulus), False: running.Sum(minus, self.modulus)}
         running.add_all(self._streams(sums, chain(*terms), start.shape))

@@ -17,6 +17,8 @@ from secagg_spec.arithmetic.validate import BoolArray
 
 def participation_classes(sets: Collection[frozenset[int]]) -> list[frozenset[int]]:
     """Return the users of the sets, grouped into classes of users who are in exactly the same sets."""
+    for members in sets:
+        validate.instance("sets", members, frozenset)
     found: dict[tuple[bool, ...], set[int]] = {}
     for user in sorted(frozenset[int]().union(*sets)):
         found.setdefault(tuple(user in members for members in sets), set()).add(user)

@@ -130,6 +130,8 @@ def _fraction(residue: int, prime: int, bound: int) -> Fraction | None:
 
 def integers(numbers: Sequence[Fraction]) -> tuple[tuple[int, ...], int]:
     """Return the numerators of fractions over their least common denominator, and that denominator."""
+    for number in numbers:
+        validate.instance("numbers", number, Fraction)
     common = lcm(*(number.denominator for number in numbers)) if numbers else 1
     return tuple(number.numerator * (common // number.denominator) for number in numbers), common
 

@@ -54,7 +54,7 @@ def share(secret: bytes, coefficients: Sequence[int], users: Sequence[int]) -> t
         t is below 2 or above the number of users, or there are more than 2**16 users (SHM-01).
     """
     constant = _secret_number(secret)
-    higher = _elements("coefficients", coefficients)
+    higher = elements("coefficients", coefficients)
     holders = validate.users("users", users, validate.MAX_COUNT)
     check_numbers(len(higher) + 1, len(holders))
     descending = (*higher[::-1], constant)
@@ -87,7 +87,7 @@ def reconstruct(t: int, users: Sequence[int], shares: Sequence[int]) -> bytes:
         More than t shares that do not lie on one polynomial, or a secret of 2**256 or more (SHM-10, SHM-11).
     """
     t = validate.integer("t", t, MIN_THRESHOLD, MAX_HOLDERS)
-    holders, values = validate.users("users", users, validate.MAX_COUNT), _elements("shares", shares)
+    holders, values = validate.users("users", users, validate.MAX_COUNT), elements("shares", shares)
     if len(holders) > MAX_HOLDERS:
         raise ParameterError("len(users)", len(holders), f"at most {MAX_HOLDERS}")
     if len(values) != len(holders):
@@ -111,6 +111,20 @@ def check_numbers(t: int, n: int) -> None:
     """
     validate.integer("n", n, MIN_THRESHOLD, MAX_HOLDERS)
     validate.integer("t", t, MIN_THRESHOLD, n)
+
+
+def elements(name: str, values: Sequence[int]) -> tuple[int, ...]:
+    """Return numbers that are all in ``[0, p)``; an error calls them `name`.
+
+    Raises
+    ------
+    ParameterError
+        They are no sequence of integers.
+    NonCanonical
+        A number is not in ``[0, p)`` (SHM-06).
+    """
+    given = validate.sequence(name, values, "integers in [0, 2**521 - 1)")
+    return tuple(_element(f"{name}[{at}]", value) for at, value in enumerate(given))
 
 
 def element_bytes(value: int) -> bytes:
@@ -224,10 +238,6 @@ def _lie_on_one_polynomial(points: Sequence[int], terms: Sequence[int], t: int) 
         if step % _LAZY == 0:
             terms = [term % PRIME for term in terms]
     return True
-
-
-def _elements(name: str, values: Sequence[int]) -> tuple[int, ...]:
-    return tuple(_element(name, value) for value in validate.sequence(name, values, "integers in [0, 2**521 - 1)"))
 
 
 def _element(name: str, value: object) -> int:

@@ -182,7 +182,7 @@ def floor_weight(staleness: Staleness, c_g: int, tau: int) -> int:
     return _root(validate.integer("c_g", c_g, 1, MAX_LEVEL) ** r * n // d, r)
 
 
-def realised_weight(staleness: Staleness, c_g: int, tau: int, draw: float) -> int:
+def realised_weight(staleness: Staleness, c_g: int, tau: int, draw: float, *, name: str = "draw") -> int:
     """Return floor(y) + 1 where draw < y - floor(y), else floor(y), for y = c_g s(tau).
 
     Parameters
@@ -195,6 +195,8 @@ def realised_weight(staleness: Staleness, c_g: int, tau: int, draw: float) -> in
         The staleness, in ``[0, 2**32)``.
     draw : float
         A multiple of 2**-53, uniform in ``[0, 1)``.
+    name : str
+        What an error calls the draw.
 
     Raises
     ------
@@ -206,7 +208,7 @@ def realised_weight(staleness: Staleness, c_g: int, tau: int, draw: float) -> in
     Source: BASecAgg eq. (12); STL-05, STL-06.
     """
     below, (n, d, r) = floor_weight(staleness, c_g, tau), staleness.power(tau)
-    up: bool = (below * _DRAWS + _numerator(draw)) ** r * d < (int(c_g) * _DRAWS) ** r * n
+    up: bool = (below * _DRAWS + _numerator(name, draw)) ** r * d < (int(c_g) * _DRAWS) ** r * n
     return below + up
 
 
@@ -224,10 +226,10 @@ def admissible_weights(staleness: Staleness, c_g: int, tau: int) -> tuple[int, .
     return (below,) if below**r * d == int(c_g) ** r * n else (below, below + 1)
 
 
-def _numerator(draw: float) -> int:
+def _numerator(name: str, draw: float) -> int:
     """Return a draw times 2**53."""
     if not isinstance(draw, float) or not 0 <= draw < 1 or not (draw * _DRAWS).is_integer():
-        raise OutOfRange("draw", draw, "a float in [0, 1) that is a multiple of 2**-53")
+        raise OutOfRange(name, draw, "a float in [0, 1) that is a multiple of 2**-53")
     return int(draw * _DRAWS)
 
 

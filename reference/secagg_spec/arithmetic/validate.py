@@ -200,7 +200,7 @@ def canonical(name: str, value: NDArray[Any], modulus: int) -> None:
     """
     if modulus >> 8 * value.itemsize == 0 and value.size and int(value.max()) >= modulus:
         position = int(np.argmax(value.ravel() >= np.uint64(modulus)))
-        raise NonCanonical(f"{name}[{position}]", int(value.ravel()[position]), f"in [0, {modulus})")
+        raise NonCanonical(_entry(name, value, position), int(value.ravel()[position]), f"in [0, {modulus})")
 
 
 def reals(name: str, value: object, shape: tuple[int | None, ...]) -> RealArray:
@@ -220,8 +220,13 @@ def reals(name: str, value: object, shape: tuple[int | None, ...]) -> RealArray:
     finite = np.isfinite(value)
     if not finite.all():
         position = int(np.argmin(finite.ravel()))
-        raise OutOfRange(f"{name}[{position}]", float(value.ravel()[position]), "finite")
+        raise OutOfRange(_entry(name, value, position), float(value.ravel()[position]), "finite")
     return value
+
+
+def _entry(name: str, value: NDArray[Any], position: int) -> str:
+    """Return what an error calls the entry at a position of the flat array, such as ``updates[2][0]``."""
+    return name + "".join(f"[{at}]" for at in np.unravel_index(position, value.shape))
 
 
 def binary64(name: str, value: object) -> RealArray:
@@ -275,6 +280,19 @@ def octets(name: str, value: object, length: int | None = None) -> bytes:
         raise ParameterError(name, class_of(value), "bytes")
     if length is not None and len(value) != length:
         raise LengthMismatch(f"len({name})", len(value), f"{_written(length)} bytes")
+    return value
+
+
+def ascii_text(name: str, value: object) -> str:
+    """Return `value` when it is text in ASCII; an error shows its class alone (ERR-03).
+
+    Raises
+    ------
+    ParameterError
+        It is not.
+    """
+    if not isinstance(value, str) or not value.isascii():
+        raise ParameterError(name, class_of(value), "text in ASCII")
     return value
 
 

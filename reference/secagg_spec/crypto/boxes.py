@@ -386,6 +386,9 @@ def open_box(address: Address, private: bytes, box: bytes) -> bytes:
 
 def mask_key(epoch: Epoch, seed: bytes, source: int, target: int | None = None) -> bytes:
     """Return the key of the mask from one position to another, or of a position's own mask: 32 bytes (BAA-03)."""
+    check_key("seed", seed)
+    for name, position in (("source", source), ("target", 0 if target is None else target)):
+        validate.integer(name, position, 0, validate.MAX_COUNT)
     bound = (LABEL, VERSION, PROTOCOL, epoch.parameters, epoch.number)
     where = ("self-mask", 0, source) if target is None else ("pairwise-mask", 0, source, target)
     return derive(seed, epoch.session, fields(*bound, *where))

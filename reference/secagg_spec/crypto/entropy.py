@@ -32,8 +32,8 @@ class Source(Protocol):
         ...
 
 
-def check_source(value: object) -> None:
-    """Refuse what is no source of bytes.
+def check_source(value: object, name: str = "source") -> None:
+    """Refuse what is no source of bytes; an error calls it `name`.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def check_source(value: object) -> None:
         It has no method `take`.
     """
     if not callable(getattr(value, "take", None)):
-        raise ParameterError("source", validate.class_of(value), "a source of bytes, with a method take")
+        raise ParameterError(name, validate.class_of(value), "a source of bytes, with a method take")
 
 
 class SystemSource:

@@ -105,9 +105,7 @@ def fields(*values: bytes | str | int) -> bytes:
 
 def _field(value: bytes | str | int) -> bytes:
     if isinstance(value, str):
-        if not value.isascii():
-            raise ParameterError("field", validate.class_of(value), "text in ASCII")
-        value = value.encode("ascii")
+        value = validate.ascii_text("field", value).encode("ascii")
     elif not isinstance(value, bytes):
         number = validate.secret_integer("field", value, "bytes, text or an integer")
         value = validate.integer("field", number, 0, validate.MAX_COUNT).to_bytes(4, "little")

@@ -60,6 +60,7 @@ def self_key(context: Context, seed: bytes, user: int, segment: int = 0) -> byte
     ParameterError
         The user is not in ``[0, 2**32 - 2]``, or the segment not in ``[0, 2**32)``.
     """
+    check_key("seed", seed)
     _check_user(user)
     _check_segment(segment)
     return derive(seed, context.session, _bound(context, "self-mask") + fields(segment, user))

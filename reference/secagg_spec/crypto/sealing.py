@@ -74,7 +74,12 @@ def binding(
     ------
     LengthMismatch
         A key is not 32 bytes long (KEY-03).
+    ParameterError
+        The sender or the receiver is not in ``[0, 2**32)``, or the purpose is no text in ASCII.
     """
+    validate.integer("sender", sender, 0, validate.MAX_COUNT)
+    validate.integer("receiver", receiver, 0, validate.MAX_COUNT)
+    validate.ascii_text("purpose", purpose)
     check_key("sender_key", sender_key)
     check_key("receiver_key", receiver_key)
     return fields(
@@ -320,9 +325,26 @@ class SealedLinks:
         return self.channels[user]
 
 
+def roster_of(privates: Mapping[int, bytes]) -> Roster:
+    """Return the public keys of users 0 … N - 1, whose private keys are given by user.
+
+    Raises
+    ------
+    ParameterError
+        The keys are not those of exactly these users, or two are equal (KEY-04).
+    LengthMismatch
+        A key is not 32 bytes long (KEY-03).
+    """
+    users = range(len(validate.mapping("privates", privates)))
+    validate.keyed("privates", privates, users, f"given for the users 0 to {len(users) - 1}")
+    for user in users:
+        check_key(f"privates[{user}]", privates[user])
+    return Roster(tuple(public_key(privates[user]) for user in users))
+
+
 def sealed_links(context: Context, privates: Mapping[int, bytes]) -> SealedLinks:
-    """Return the channels of users 0 … N - 1, with a roster of the public keys of `privates`."""
-    roster = Roster(tuple(public_key(privates[user]) for user in sorted(validate.mapping("privates", privates))))
+    """Return the channels of users 0 … N - 1, with the roster of `roster_of`."""
+    roster = roster_of(privates)
     return SealedLinks({user: SealedChannel(context, private, roster) for user, private in privates.items()})
 
 

@@ -41,7 +41,17 @@ def _signing_key(private: bytes) -> Ed25519PrivateKey:
 
 
 def signed_fields(context: Context, purpose: str, signer: int, content: Sequence[bytes]) -> bytes:
-    """Return the bytes that a signature covers (SIG-01)."""
+    """Return the bytes that a signature covers (SIG-01).
+
+    Raises
+    ------
+    ParameterError
+        The purpose is no text in ASCII, the signer not in ``[0, 2**32)``, or the content no sequence of bytes.
+    """
+    validate.integer("signer", signer, 0, validate.MAX_COUNT)
+    validate.ascii_text("purpose", purpose)
+    for at, field in enumerate(validate.sequence("content", content, "bytes")):
+        validate.octets(f"content[{at}]", field)
     return fields(
         LABEL,
         VERSION,

@@ -92,7 +92,7 @@ def check_rounding(name: str, value: RealArray, count: int) -> RealArray:
 
 
 def average(ring: Ring, level: int, weights: UintArray, total: UintArray) -> RealArray:
-    """Return the decoded weighted sum divided by c_l times the sum of the weights, rounded once (BSA-33, BAA-43).
+    """Return the decoded weighted sum over c_l, the level, times the sum of the weights, rounded once (BSA-33, BAA-43).
 
     Raises
     ------
@@ -102,9 +102,9 @@ def average(ring: Ring, level: int, weights: UintArray, total: UintArray) -> Rea
     Source: BASecAgg eq. (13), repaired.
     """
     weights = ring.check("weights", weights, (None,))
-    divisor = validate.integer("c_l", level, 1, MAX_LEVEL) * weight_sum(weights)
+    divisor = validate.integer("level", level, 1, MAX_LEVEL) * weight_sum(weights)
     if divisor > _EXACT:
-        raise ParameterError("c_l * sum(weights)", divisor, "at most 2**53")
+        raise ParameterError("level * sum(weights)", divisor, "at most 2**53")
     signed = ring.decode_signed(ring.check("total", total, (None,)))
     result: RealArray = signed.astype(np.float64) / np.float64(divisor)
     return result

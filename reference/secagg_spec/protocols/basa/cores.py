@@ -191,7 +191,7 @@ def add_masks(ring: Ring, weighted: UintArray, masks: Masks) -> UintArray:
     The function accepts every element, for probing; `mask_update` refuses updates that a buffer cannot carry.
     """
     own = () if masks.own is None else (masks.own,)
-    return ring.signed_sum(weighted, plus(masks.after), plus(own), minus(masks.before))
+    return ring.signed_sum(weighted, plus(masks.after), plus(own), minus(masks.before), name="weighted")
 
 
 def recover(
@@ -232,7 +232,7 @@ def check_accepted(name: str, accepted: Sequence[int], end: int) -> tuple[int, .
     ParameterError
         A position is out of range, or the positions are not ascending.
     """
-    end = int(end)
+    end = validate.integer("end", end, 0)
     positions = tuple(validate.integer(name, p, 0, end - 1) for p in validate.sequence(name, accepted, "positions"))
     if any(a >= b for a, b in pairwise(positions)):
         raise ParameterError(name, list(positions), "positions in ascending order")

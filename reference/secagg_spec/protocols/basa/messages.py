@@ -244,7 +244,7 @@ class Session:
 
 def digests(boxes: Iterable[bytes]) -> bytes:
     """Return the concatenated hashes of boxes."""
-    return b"".join(sha256(box) for box in boxes)
+    return b"".join(sha256(validate.octets(f"boxes[{at}]", box)) for at, box in enumerate(boxes))
 
 
 def split(name: str, data: bytes, size: int) -> tuple[bytes, ...]:

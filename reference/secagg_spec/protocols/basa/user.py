@@ -17,7 +17,7 @@ from secagg_spec.arithmetic.staleness import realised_weight
 from secagg_spec.arithmetic.validate import UintArray, frozen
 from secagg_spec.crypto.boxes import PAIR, PER_POSITION, Encryption, mask_key
 from secagg_spec.crypto.keys import Roster, sha256
-from secagg_spec.crypto.prg import KEY_BYTES, stream
+from secagg_spec.crypto.prg import KEY_BYTES, check_key, stream
 from secagg_spec.crypto.signatures import sign, verification_key
 from secagg_spec.protocols import steps
 from secagg_spec.protocols.basa import messages
@@ -84,6 +84,7 @@ def user_start(
     """
     known = messages.Session(parameters, session, encryption, verification, authority)
     validate.integer("user", user, 0, parameters.N - 1)
+    check_key("signing", signing)
     if verification_key(signing) != verification.keys[user]:
         raise errors.ParameterError(
             "signing", f"of another than user {user}", "the one whose public half the roster has"
@@ -167,7 +168,7 @@ def user_upload(
     messages.check_length("seeds", seeds, KEY_BYTES * p.positions)
     drawn = messages.split("seeds", seeds, KEY_BYTES)
     before = _open_boxes(state, offer, message)
-    weight = realised_weight(p.staleness, p.c_g, offer.round - state.stamp, rounding)
+    weight = realised_weight(p.staleness, p.c_g, offer.round - state.stamp, rounding, name="rounding")
     masked = frozen(mask_update(p, update, weight, _masks(state, offer, before, drawn)))
     boxes = _seal(state, offer, drawn, sampled)
     signed = session.boxes_signed(

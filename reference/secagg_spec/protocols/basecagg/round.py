@@ -225,6 +225,7 @@ def mask_update(
     field: modular.PrimeField, total_weight: int, update: validate.UintArray, mask: validate.UintArray
 ) -> validate.UintArray:
     """Return y_i = Delta_i + z_i, d elements, for an update that the buffer can carry (BSA-04 to BSA-06)."""
+    field.check("mask", mask, field.check("update", update, (None,)).shape)
     return field.add(buffers.check_update(field, total_weight, update), mask)
 
 
@@ -246,7 +247,8 @@ def weigh(parameters: Parameters, round: int, stamps: Sequence[int], draws: Sequ
         raise errors.LengthMismatch("len(draws)", len(draws), f"{len(stamps)}, one for each stamp")
     ages = [validate.integer("round - stamp", round - stamp, 0, buffers.MAX_STALENESS) for stamp in stamps]
     s, c_g = parameters.staleness, parameters.c_g
-    return tuple(realised_weight(s, c_g, tau, draw) for tau, draw in zip(ages, draws, strict=True))
+    pairs = enumerate(zip(ages, draws, strict=True))
+    return tuple(realised_weight(s, c_g, tau, draw, name=f"draws[{at}]") for at, (tau, draw) in pairs)
 
 
 def entries_of(users: Sequence[int], stamps: validate.UintArray, weights: validate.UintArray) -> tuple[Entry, ...]:
@@ -386,7 +388,7 @@ def recover(
 
     Source: BASecAgg eq. (11).
     """
-    total = code.field.weighted_sum(weights, masked)
+    total = code.field.weighted_sum(weights, masked, name="masked")
     buffers.weight_sum(weights)
     return code.field.subtract(total, code.decode(users, shares, total.size))
 

@@ -14,8 +14,7 @@ from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.channels import PlainStampedChannel, StampedChannel
 from secagg_spec.crypto.entropy import Source, draw_elements, draw_rounding
-from secagg_spec.crypto.keys import Roster, public_key
-from secagg_spec.crypto.sealing import Context, SealedStampedChannel
+from secagg_spec.crypto.sealing import Context, SealedStampedChannel, roster_of
 from secagg_spec.errors import ParameterError
 from secagg_spec.protocols import steps
 from secagg_spec.protocols.basecagg import round as basecagg
@@ -98,7 +97,7 @@ def channels_of(
 
 def sealed_channels(context: Context, privates: Mapping[int, bytes]) -> dict[int, SealedStampedChannel]:
     """Return the sealed channels of users 0 ... N - 1; the public keys of `privates` form the roster."""
-    roster = Roster(tuple(public_key(privates[user]) for user in sorted(validate.mapping("privates", privates))))
+    roster = roster_of(privates)
     return {user: SealedStampedChannel(context, private, roster) for user, private in privates.items()}
 
 

@@ -201,8 +201,8 @@ def _total(weights: Sequence[int], updates: Sequence[NDArray[Any]], dtype: type)
     given = [validate.integer("weights", weight, 0) for weight in validate.sequence("weights", weights, "integers")]
     if len(given) != len(validate.sequence("updates", updates, "arrays")):
         raise LengthMismatch("updates", len(updates), f"one for each of {len(given)} weights")
-    for update in updates:
-        validate.array_shape("update", validate.array("update", update, dtype), (updates[0].size,))
+    for at, update in enumerate(updates):
+        validate.array_shape(f"updates[{at}]", validate.array(f"updates[{at}]", update, dtype), (updates[0].size,))
     return validate.integer("sum(weights)", sum(given), 1, EXACT)
 
 

@@ -30,7 +30,7 @@ from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.participation_classes import small_class
 from secagg_spec.arithmetic.validate import UintArray, frozen
 from secagg_spec.protocols import codec, steps
-from secagg_spec.protocols.begun import later_round
+from secagg_spec.protocols.begun import LAST_ROUND, later_round
 from secagg_spec.protocols.heterosag.averages import CellSum
 from secagg_spec.protocols.heterosag.plan import Cell, Parameters, cells_of
 from secagg_spec.protocols.secagg import round as secagg
@@ -53,6 +53,9 @@ class MaskedSegments(codec.Message):
 
 def pack_segments(cells: Sequence[secagg.Part], masked: UintArray) -> bytes:
     """Return masked segments, d elements, in the packed form for the cells of their sender (HSA-15)."""
+    masked = validate.elements("masked", masked, MAX_MODULUS, (max((cell.stop for cell in cells), default=0),))
+    for cell in cells:
+        cell.ring.check(f"masked, segment {cell.segment}", cell.of(masked), None)
     return b"".join(packing.pack(cell.of(masked), cell.ring.modulus) for cell in cells)
 
 
@@ -65,8 +68,8 @@ def unpack_segments(cells: Sequence[secagg.Part], data: bytes) -> UintArray:
         They are not in the packed form (HSA-16).
     """
     sizes = [packing.packed_bytes(cell.length, cell.ring.modulus) for cell in cells]
-    if len(validate.octets("segments", data)) != sum(sizes):
-        raise errors.LengthMismatch("len(segments)", len(data), f"{sum(sizes)} bytes")
+    if len(validate.octets("data", data)) != sum(sizes):
+        raise errors.LengthMismatch("len(data)", len(data), f"{sum(sizes)} bytes")
     ends = np.cumsum(sizes).tolist()
     pieces = [data[end - size : end] for end, size in zip(ends, sizes, strict=True)]
     numbers = [packing.unpack(piece, cell.length, cell.ring.modulus) for cell, piece in zip(cells, pieces, strict=True)]
@@ -154,7 +157,7 @@ def user_start(
     """
     update = validate.elements("update", update, MAX_MODULUS, (parameters.d,))
     for cell in cells_of(parameters, user):
-        _below(update, cell)
+        _below("update", update, cell)
     base = secagg.user_start(agreed(parameters, session, number), user, update)
     return UserState(base, parameters, _answered(parameters, past))
 
@@ -170,11 +173,11 @@ def _set_of(parameters: Parameters, name: str, users: Collection[int]) -> frozen
     return frozenset(validate.users(name, list(users) if isinstance(users, Set) else users, parameters.N))
 
 
-def _below(update: UintArray, cell: Cell) -> None:
+def _below(name: str, update: UintArray, cell: Cell) -> None:
     large = cell.of(update) >= np.uint64(cell.levels)
     if large.any():
         at = cell.start + int(np.argmax(large))
-        raise errors.NonCanonical(f"update[{at}]", int(update[at]), f"in [0, {cell.levels}), in segment {cell.segment}")
+        raise errors.NonCanonical(f"{name}[{at}]", int(update[at]), f"in [0, {cell.levels}), in segment {cell.segment}")
 
 
 def server_start(
@@ -399,9 +402,13 @@ def run_round(
 def open_round(parameters: Parameters, updates: UintArray, *, session: bytes, round: int) -> steps.Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
     updates = validate.elements("updates", updates, MAX_MODULUS, (parameters.N, parameters.d))
-    states: dict[int, object] = {steps.SERVER: server_start(parameters, session, round)}
+    number = validate.integer("round", round, 0, LAST_ROUND)
     for user in range(parameters.N):
-        states[user] = user_start(parameters, session, round, user, updates[user])
+        for cell in cells_of(parameters, user):
+            _below(f"updates[{user}]", updates[user], cell)
+    states: dict[int, object] = {steps.SERVER: server_start(parameters, session, number)}
+    for user in range(parameters.N):
+        states[user] = user_start(parameters, session, number, user, updates[user])
     return steps.Network(TABLE, states)
 
 

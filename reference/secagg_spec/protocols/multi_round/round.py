@@ -36,7 +36,7 @@ from secagg_spec.crypto import keys
 from secagg_spec.crypto.channels import Channel, PlainChannel
 from secagg_spec.crypto.entropy import Source
 from secagg_spec.protocols import steps
-from secagg_spec.protocols.begun import later_round
+from secagg_spec.protocols.begun import LAST_ROUND, later_round
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.secagg import round as secagg
@@ -569,9 +569,10 @@ def open_round(
 ) -> steps.Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
     validate.elements("updates", updates, MAX_MODULUS, (parameters.selection.K, parameters.round.d))
-    states: dict[int, object] = {steps.SERVER: server_start(parameters, session, round, chosen)}
+    number = validate.integer("round", round, 0, LAST_ROUND)
+    states: dict[int, object] = {steps.SERVER: server_start(parameters, session, number, chosen)}
     for place, user in enumerate(chosen):
-        states[place] = user_start(parameters, session, round, user, chosen, updates[place], channel)
+        states[place] = user_start(parameters, session, number, user, chosen, updates[place], channel)
     return steps.Network(parameters.base.table, states)
 
 

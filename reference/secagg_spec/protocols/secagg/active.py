@@ -31,7 +31,7 @@ from secagg_spec.crypto.prg import KEY_BYTES, check_key
 from secagg_spec.crypto.sealing import Context
 from secagg_spec.crypto.signatures import SIGNATURE_BYTES, sign, signed_fields, verification_key, verify
 from secagg_spec.protocols import agreement, codec, steps
-from secagg_spec.protocols.begun import later_round
+from secagg_spec.protocols.begun import LAST_ROUND, later_round
 from secagg_spec.protocols.secagg import round as secagg
 
 PROTOCOL = "secagg-active"
@@ -181,6 +181,7 @@ def user_start(round: AttemptRound, user: int, update: UintArray, signing: bytes
         user's verification key.
     """
     base = secagg.user_start(round, user, update)
+    check_key("signing", signing)
     if verification_key(signing) != _roster(round, roster).keys[user]:
         raise errors.ParameterError(
             "signing", f"of another than user {user}", "the one whose verification key the roster has"
@@ -384,7 +385,7 @@ def open_round(
     for user in users:
         check_key(f"signing[{user}]", signing[user])
     roster = Roster(tuple(verification_key(signing[user]) for user in users))
-    together = agreed(parameters, session, round)
+    together = agreed(parameters, session, validate.integer("round", round, 0, LAST_ROUND))
     states: dict[int, object] = {steps.SERVER: server_start(together, roster)}
     for user in users:
         states[user] = user_start(together, user, updates[user], signing[user], roster)

@@ -254,7 +254,7 @@ def mask_update(
         Each neighbour j in U_2, with PRG(s_ij). The mask is added if i < j, and subtracted otherwise.
     """
     signed = ((user < peer, mask) for peer, mask in pairwise)
-    return ring.signed_sum(update, [(True, self_mask)], signed)
+    return ring.signed_sum(update, [(True, self_mask)], signed, name="update")
 
 
 def unmask(
@@ -277,7 +277,7 @@ def unmask(
         Each mask is added with the sign with which user i would have added it.
     """
     own = ((False, mask) for mask in self_masks)
-    return ring.signed_sum(masked_sum, own, ((i < j, mask) for i, j, mask in left))
+    return ring.signed_sum(masked_sum, own, ((i < j, mask) for i, j, mask in left), name="masked_sum")
 
 
 # ------------------------------------------------------------------------------------------------------ states
@@ -312,13 +312,14 @@ class Round(validate.Plain):
     def __post_init__(self) -> None:
         super().__post_init__()
         begun.session_id(self.session)
-        validate.integer("round", self.number, 0, 2**32 - 1)
+        validate.integer("number", self.number, 0, begun.LAST_ROUND)
         if (len(self.graph.order), self.graph.k) != (self.parameters.N, self.parameters.k):
             given = f"of {len(self.graph.order)} users and degree {self.graph.k}"
             raise errors.ParameterError("graph", given, f"of N = {self.parameters.N} and k = {self.parameters.k}")
 
     def parts_of(self, user: int) -> tuple[Part, ...]:
         """Return the parts that a user masks, in the order of the input."""
+        user = validate.integer("user", user, 0, self.parameters.N - 1)
         return tuple(part for part in self.parameters.parts if user in part.members)
 
     def context(self, kind: type[codec.Message] = SecretShares) -> Context:
@@ -680,6 +681,8 @@ TABLE: steps.Table = (
 
 def draw_randomness(parameters: Numbers, sources: Mapping[int, entropy.Source]) -> dict[int, steps.Randomness]:
     """Draw the sampled values of each user from its source (spec/secagg.md, section 8)."""
+    for user, source in sources.items():
+        entropy.check_source(source, f"sources[{user}]")
     return {
         user: {
             "sealing_key": source.take(prg.KEY_BYTES),
@@ -741,7 +744,8 @@ def open_round(
 ) -> steps.Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
     updates = parameters.ring.check("updates", updates, (parameters.N, parameters.d))
-    agreed = Round(parameters, parameters.graph(order), session, round)
+    number = validate.integer("round", round, 0, begun.LAST_ROUND)
+    agreed = Round(parameters, parameters.graph(order), session, number)
     states: dict[int, object] = {steps.SERVER: server_start(agreed)}
     for user in range(parameters.N):
         states[user] = user_start(agreed, user, updates[user])
@@ -855,7 +859,7 @@ def _deal(
     prg.check_key("self_seed", seed)
     wanted = state.round.parameters.t - 1
     for name, coefficients in (("key_coefficients", for_key), ("seed_coefficients", for_seed)):
-        if len(validate.sequence(name, coefficients, "coefficients")) != wanted:
+        if len(shamir.elements(name, coefficients)) != wanted:
             raise errors.LengthMismatch(f"len({name})", len(coefficients), f"t - 1 = {wanted}")
     keys = shamir.share(state.private.masking, for_key, holders)
     seeds = shamir.share(seed, for_seed, holders)
@@ -1019,7 +1023,7 @@ def _recover(state: ServerState, user: int, shares: Mapping[int, int]) -> bytes:
 def _masked_sum(part: Part, masked: Mapping[int, validate.UintArray], total: validate.UintArray) -> validate.UintArray:
     """Return a sum of a part with the members' masked inputs."""
     vectors = ((True, part.of(masked[user])) for user in sorted(part.members & set(masked)))
-    return validate.read_only(part.ring.signed_sum(total, vectors))
+    return validate.read_only(part.ring.signed_sum(total, vectors, name="sums"))
 
 
 def _self_masks(state: ServerState, part: Part, seeds: Mapping[int, bytes]) -> Iterable[modular.Summand]:
