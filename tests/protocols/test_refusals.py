@@ -7,11 +7,12 @@ gives. `CORES` names what is not a boundary: it is called with arguments that a 
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, reduce
 from itertools import product
 from types import ModuleType
 from typing import Any
@@ -374,6 +375,7 @@ CALLS: dict[str, Call] = {
     "decode": Call(codec.decode, {"data": codec.encode(GREETINGS[0])}, {"kind": MaskedUpdate}),
     "vector_bytes": Call(codec.vector_bytes, {"vector": vector([1, 2])}),
     "vector_from_bytes": Call(codec.vector_from_bytes, {"data": codec.vector_bytes(vector([1, 2]))}),
+    "stored_vector": Call(codec.stored_vector, {"text": codec.vector_bytes(vector([1, 2])).hex()}, {"name": "text"}),
     "accept": Call(
         shape.accept,
         {"inbox": GREETINGS},
@@ -1124,6 +1126,41 @@ def sweep(call: Call) -> Iterator[tuple[str, Any]]:
 def test_every_argument_with_every_nonsense(name: str) -> None:
     for argument, value in sweep(CALLS[name]):
         refuse_or_return(CALLS[name], {argument: value})
+
+
+def places(data: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the place of each value in stored data, as the names and numbers that lead to it."""
+    for at, value in data.items() if isinstance(data, dict) else enumerate(data if isinstance(data, list) else ()):
+        yield (*before, at)
+        yield from places(value, (*before, at))
+
+
+@pytest.mark.requirement("BSA-35", "BAA-44", "FBF-16")
+@pytest.mark.parametrize("name", RESTORES)
+def test_a_fault_of_stored_data_is_named_by_a_member(name: str) -> None:
+    stored = json.loads(json.dumps(RESTORES[name].arguments["data"]))
+    names = {one for place in places(stored) for one in place if isinstance(one, str)} | {
+        "data",
+        "user",
+        "hash",
+        "round",
+    }
+    refused = []
+    for place, value in product(places(stored), (None, "zz", {}, ...)):
+        data = json.loads(json.dumps(stored))
+        inner = reduce(lambda within, at: within[at], place[:-1], data)
+        if value is ...:
+            del inner[place[-1]]
+        else:
+            inner[place[-1]] = value
+        try:
+            RESTORES[name](data=data)
+        except ParameterError as error:
+            refused.append(error)
+    assert refused
+    for each in refused:
+        assert names & set(re.findall(r"\w+", each.parameter)), each
+        assert "Error(" not in str(each)
 
 
 # ------------------------------------------------------------------------------------------- what exactly is refused

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -335,6 +336,26 @@ def keyed(name: str, value: object, keys: Collection[Any], allowed: str) -> Mapp
     given = mapping(name, value)
     if len(given) != len(keys) or set(given) != set(keys):
         raise ParameterError(name, f"{len(given)} entries", allowed)
+    return given
+
+
+def members(name: str, value: object, names: Collection[str] | type[Any]) -> dict[str, Any]:
+    """Return `value` as a ``dict`` when it is an object of JSON data with exactly these members.
+
+    A data class stands for the names of its members.
+
+    Raises
+    ------
+    ParameterError
+        It is no mapping, or lacks a member, or has another one; the error shows no value and no unknown name (ERR-03).
+    """
+    given = dict(mapping(name, value))
+    names = [one.name for one in fields(names)] if isinstance(names, type) else names
+    missing = [one for one in names if one not in given]
+    unknown = len(given) + len(missing) - len(names)
+    if missing or unknown:
+        found = [*(f"without {one}" for one in missing), *([f"with {unknown} unknown"] if unknown else ())]
+        raise ParameterError(name, ", ".join(found), f"an object with the members {', '.join(names)}")
     return given
 
 

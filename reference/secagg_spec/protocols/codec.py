@@ -214,6 +214,20 @@ def vector_from_bytes(data: bytes) -> UintArray:
     return np.asarray(vector, dtype=np.uint64)
 
 
+def stored_vector(name: str, text: object) -> UintArray:
+    """Return the vector that is stored as the hex digits of `vector_bytes`; an error calls it `name`.
+
+    Raises
+    ------
+    ParameterError
+        It is no text of such digits.
+    """
+    try:
+        return vector_from_bytes(validate.from_hex(name, text))
+    except Malformed as error:
+        raise ParameterError(name, str(error), "a vector as it was stored") from None
+
+
 def field_codecs(kind: type[Message]) -> Mapping[str, FieldCodec]:
     """Return the codec of each field of a message class, in declared order."""
     if kind not in _CODECS:

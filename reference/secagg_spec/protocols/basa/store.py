@@ -7,7 +7,8 @@ Source: spec/basa.md, section 10 (BAA-44).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import UintArray, frozen
 from secagg_spec.crypto.boxes import PER_POSITION, Encryption, KeyRing, PositionKeys
 from secagg_spec.crypto.keys import Roster
+from secagg_spec.crypto.prg import check_key
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.protocols import codec
 from secagg_spec.protocols.basa import authority, messages, server, user
@@ -27,6 +29,11 @@ from secagg_spec.protocols.buffers import average
 from secagg_spec.protocols.steps import AUTHORITY, SERVER
 
 SERVER_FORMAT, AUTHORITY_FORMAT, USER_FORMAT = "basa-server-1", "basa-authority-1", "basa-user-1"
+_SESSION = ("parameters", "session", "encryption", "verification", "authority")
+_PLACES = ("places", "serving", "upload", "total", "recovered")
+_SERVER = ("format", *_SESSION, "epoch", "phase", "keys", "signature", *_PLACES)
+_AUTHORITY = ("format", *_SESSION, "signing", "ring", "epoch", "is_open", "seats")
+_USER = ("format", *_SESSION, "user", "signing", "phase", "update", "stamp", "offer", "last")
 _SERVER_PHASES = ("idle", "filling", "serving", "settling", "closing")
 _USER_PHASES = ("idle", "asked", "fetched")
 _SEATS = ("assigned", "keyed", "accepted", "skipped")
@@ -61,26 +68,29 @@ def restore_server(data: Mapping[str, Any], encryption: Encryption = PER_POSITIO
     ParameterError
         The data is not what `store_server` returns, or no steps lead to the state.
     """
-    return _restored(data, SERVER_FORMAT, lambda: _server(data, encryption), store_server)
+    return _restored(data, SERVER_FORMAT, _SERVER, lambda: _server(data, encryption), store_server)
 
 
 def _server(data: Mapping[str, Any], encryption: Encryption) -> server.ServerState:
-    known = _session(data, encryption)
-    start = server.server_start(known.parameters, known.id, data["epoch"], **_public(known))
-    places = tuple(_place(known, at, value) for at, value in enumerate(data["places"]))
+    known, epoch = _session(data, encryption), data["epoch"]
+    if epoch is not None:
+        validate.integer("epoch", epoch, 0, messages.LAST_EPOCH)
+    start = server.server_start(known.parameters, known.id, epoch, **_public(known))
+    listed = validate.sequence("places", data["places"], "places")
+    places = tuple(_place(known, at, value) for at, value in enumerate(listed))
     recovered = None if data["recovered"] is None else _sum(known, data["recovered"])
     state = replace(
         start,
         phase=_one_of("phase", data["phase"], _SERVER_PHASES),
-        keys=bytes.fromhex(data["keys"]),
-        signature=bytes.fromhex(data["signature"]),
+        keys=validate.from_hex("keys", data["keys"]),
+        signature=validate.from_hex("signature", data["signature"]),
         places=places,
         serving=data["serving"],
-        total=None if data["total"] is None else _vector(known, data["total"]),
+        total=None if data["total"] is None else _vector(known, "total", data["total"]),
         recovered=recovered,
     )
     _check_server(state)
-    return _with_upload(state, _message(messages.PositionUpload, data["upload"]))
+    return _with_upload(state, _message("upload", messages.PositionUpload, data["upload"]))
 
 
 def _check_server(state: server.ServerState) -> None:
@@ -92,9 +102,10 @@ def _check_server(state: server.ServerState) -> None:
         return
     if state.epoch is None or state.total is None:
         raise ParameterError("epoch, total", [state.epoch, state.total], f"there while {state.phase}")
-    state.session.check_keys(
-        messages.EpochKeys(state.session.id, state.epoch, AUTHORITY, SERVER, state.keys, state.signature)
-    )
+    with _taken("keys, signature", "those that the authority signed for this epoch and these parameters"):
+        state.session.check_keys(
+            messages.EpochKeys(state.session.id, state.epoch, AUTHORITY, SERVER, state.keys, state.signature)
+        )
     _check_places(state)
     if not state.entries and state.total.any():
         raise ParameterError("total", state.total, "zero while no update is accepted")
@@ -121,14 +132,16 @@ def _with_upload(state: server.ServerState, upload: messages.PositionUpload | No
         return state
     if state.phase != "settling":
         raise ParameterError("upload", upload, f"none while {state.phase}")
-    return server.server_take.take(replace(state, phase="serving"), (upload,), randomness={})[0]
+    with _taken("upload", "one that the server took"):
+        return server.server_take.take(replace(state, phase="serving"), (upload,), randomness={})[0]
 
 
-def _place(known: messages.Session, at: int, value: Mapping[str, Any]) -> server.Place:
-    place = server.Place(**{**value, "boxes": tuple(bytes.fromhex(box) for box in value["boxes"])})
+def _place(known: messages.Session, at: int, given: object) -> server.Place:
+    value = validate.members("places", given, server.Place)
+    place = server.Place(**{**value, "boxes": _pieces("boxes", value["boxes"])})
     validate.integer("user", place.user, 0, known.parameters.N - 1)
     if not isinstance(place.accepted, bool):
-        raise ParameterError("accepted", place.accepted, "true or false")
+        raise ParameterError("accepted", validate.class_of(place.accepted), "true or false")
     validate.integer("weight", place.weight, *((1, known.parameters.c_g) if place.accepted else (0, 0)))
     if len(place.boxes) != (known.box_count(at) if place.accepted else 0):
         raise ParameterError("boxes", len(place.boxes), f"those of position {at}, or none of a skipped one")
@@ -143,13 +156,15 @@ def _stored_sum(recovered: server.Recovered) -> dict[str, Any]:
     return {"epoch": recovered.epoch, "entries": entries, "sum": codec.vector_bytes(recovered.sum).hex()}
 
 
-def _sum(known: messages.Session, value: Mapping[str, Any]) -> server.Recovered:
-    p, entries = known.parameters, tuple(server.Entry(**entry) for entry in value["entries"])
+def _sum(known: messages.Session, given: object) -> server.Recovered:
+    value = validate.members("recovered", given, ("epoch", "entries", "sum"))
+    listed = validate.sequence("entries", value["entries"], "accepted updates")
+    p, entries = known.parameters, tuple(server.Entry(**validate.members("entries", e, server.Entry)) for e in listed)
     check_accepted("entries", [entry.position for entry in entries], p.positions)
     validate.users("entries", [entry.user for entry in entries], p.N)
     validate.integer("len(entries)", len(entries), p.T + 2, p.K)
     weights = np.array([validate.integer("weight", e.weight, 1, p.c_g) for e in entries], dtype=np.uint64)
-    total = _vector(known, value["sum"])
+    total = _vector(known, "sum", value["sum"])
     mean = frozen(average(p.ring, p.c_l, weights, total))
     return server.Recovered(validate.integer("epoch", value["epoch"], 0, messages.LAST_EPOCH), entries, total, mean)
 
@@ -185,12 +200,12 @@ def restore_authority(data: Mapping[str, Any], ring: KeyRing | None = None) -> a
         The data is not what `store_authority` returns, or no steps lead to the state.
     """
     made = PositionKeys() if ring is None else ring
-    return _restored(data, AUTHORITY_FORMAT, lambda: _authority(data, made), store_authority)
+    return _restored(data, AUTHORITY_FORMAT, _AUTHORITY, lambda: _authority(data, made), store_authority)
 
 
 def _authority(data: Mapping[str, Any], ring: KeyRing) -> authority.AuthorityState:
     known = _session(data, ring.encryption)
-    signing, epoch, is_open = bytes.fromhex(data["signing"]), data["epoch"], data["is_open"]
+    signing, epoch, is_open = validate.from_hex("signing", data["signing"]), data["epoch"], data["is_open"]
     validate.integer("epoch", epoch, 0, messages.LAST_EPOCH + 1)
     if not isinstance(is_open, bool) or (is_open and epoch > messages.LAST_EPOCH):
         raise ParameterError("is_open", is_open, "true or false, and false after the last epoch")
@@ -198,15 +213,18 @@ def _authority(data: Mapping[str, Any], ring: KeyRing) -> authority.AuthoritySta
         known.parameters, known.id, 0, signing=signing, verification=known.verification, ring=ring
     )
     _check_same("authority", start.session.authority, known.authority, "the verification key of the signing key")
-    keys = ring.restored(known.epoch(epoch), bytes.fromhex(data["ring"]), is_open)
-    seats = tuple(_seat(known, at, value) for at, value in enumerate(data["seats"]))
+    with _taken("ring", "the keys of the authority as they were stored"):
+        keys = ring.restored(known.epoch(epoch), validate.from_hex("ring", data["ring"]), is_open)
+    listed = validate.sequence("seats", data["seats"], "seats")
+    seats = tuple(_seat(known, at, value) for at, value in enumerate(listed))
     state = replace(start, ring=keys, epoch=epoch, is_open=is_open, seats=seats)
     _check_seats(state)
     return state
 
 
-def _seat(known: messages.Session, at: int, value: Mapping[str, Any]) -> authority.Seat:
-    seat = authority.Seat(**{**value, "hashes": tuple(bytes.fromhex(text) for text in value["hashes"])})
+def _seat(known: messages.Session, at: int, given: object) -> authority.Seat:
+    value = validate.members("seats", given, authority.Seat)
+    seat = authority.Seat(**{**value, "hashes": _pieces("hashes", value["hashes"])})
     validate.integer("user", seat.user, 0, known.parameters.N - 1)
     _one_of("seats", seat.state, _SEATS if known.parameters.settle else _SEATS[:3])
     if len(seat.hashes) != (known.box_count(at) if seat.state == "accepted" else 0):
@@ -255,17 +273,17 @@ def restore_user(data: Mapping[str, Any], encryption: Encryption = PER_POSITION)
     ParameterError
         The data is not what `store_user` returns, or no steps lead to the state.
     """
-    return _restored(data, USER_FORMAT, lambda: _user(data, encryption), store_user)
+    return _restored(data, USER_FORMAT, _USER, lambda: _user(data, encryption), store_user)
 
 
 def _user(data: Mapping[str, Any], encryption: Encryption) -> user.UserState:
     known = _session(data, encryption)
-    signing, phase = bytes.fromhex(data["signing"]), _one_of("phase", data["phase"], _USER_PHASES)
+    signing, phase = validate.from_hex("signing", data["signing"]), _one_of("phase", data["phase"], _USER_PHASES)
     start = user.user_start(known.parameters, known.id, data["user"], signing=signing, **_public(known))
-    update = None if data["update"] is None else _vector(known, data["update"])
+    update = None if data["update"] is None else _vector(known, "update", data["update"])
     stamp, offer = (
         validate.integer("stamp", data["stamp"], 0, messages.LAST_EPOCH),
-        _message(messages.PositionOffer, data["offer"]),
+        _message("offer", messages.PositionOffer, data["offer"]),
     )
     if (update is None and (stamp or phase != "idle")) or (offer is None) is (phase == "fetched"):
         raise ParameterError("phase", phase, "one that the update and the offer allow")
@@ -273,28 +291,37 @@ def _user(data: Mapping[str, Any], encryption: Encryption) -> user.UserState:
     state = replace(start, phase=phase, update=update, stamp=stamp, last=last)
     if offer is None:
         return state
-    return user.user_fetch.take(replace(state, phase="asked"), (offer,), randomness={})[0]
+    with _taken("offer", "one that the user took for its update"):
+        return user.user_fetch.take(replace(state, phase="asked"), (offer,), randomness={})[0]
 
 
 # ------------------------------------------------------------------------------------------------------- helpers
 
 
 def _restored(
-    data: Mapping[str, Any], format: str, make: Callable[[], _State], store: Callable[[_State], dict[str, Any]]
+    data: Mapping[str, Any],
+    format: str,
+    members: tuple[str, ...],
+    make: Callable[[], _State],
+    store: Callable[[_State], dict[str, Any]],
 ) -> _State:
     """Return the state that `make` builds from stored data; refuse wrong data as the caller's misuse."""
-    validate.mapping("data", data)
-    given = data.get("format")
+    given = validate.mapping("data", data).get("format")
     if not isinstance(given, str) or given != format:
         raise ParameterError("format", given, format)
+    validate.members("data", data, members)
+    state = make()
+    validate.stored(data, store(state))
+    return state
+
+
+@contextmanager
+def _taken(name: str, allowed: str) -> Iterator[None]:
+    """Turn the refusal of what a party received into the caller's misuse: stored data has something else as `name`."""
     try:
-        state = make()
-        validate.stored(data, store(state))
-        return state
-    except ParameterError:
-        raise
-    except (LookupError, TypeError, ValueError, AttributeError, ProtocolError) as error:
-        raise ParameterError("data", repr(error), "the state of a party as it was stored") from error
+        yield
+    except ProtocolError as error:
+        raise ParameterError(name, str(error), allowed) from error
 
 
 def _stored_session(session: messages.Session) -> dict[str, Any]:
@@ -309,12 +336,14 @@ def _stored_session(session: messages.Session) -> dict[str, Any]:
 
 def _session(data: Mapping[str, Any], encryption: Encryption) -> messages.Session:
     _check_same("encryption", data["encryption"], encryption.name, encryption.name)
-    numbers = dict(data["parameters"])
-    parameters = Parameters(**{**numbers, "staleness": Staleness(**numbers["staleness"])})
-    verification = Roster(tuple(bytes.fromhex(key) for key in data["verification"]))
-    return messages.Session(
-        parameters, bytes.fromhex(data["session"]), encryption, verification, bytes.fromhex(data["authority"])
-    )
+    numbers = validate.members("parameters", data["parameters"], Parameters)
+    function = Staleness(**validate.members("staleness", numbers["staleness"], Staleness))
+    parameters = Parameters(**{**numbers, "staleness": function})
+    keys = _pieces("verification", data["verification"])
+    for at, key in enumerate(keys):
+        check_key(f"verification[{at}]", key)
+    session, authority = (validate.from_hex(name, data[name]) for name in ("session", "authority"))
+    return messages.Session(parameters, session, encryption, Roster(keys), authority)
 
 
 def _public(known: messages.Session) -> dict[str, Any]:
@@ -325,17 +354,25 @@ def _stored_message(message: codec.Message | None) -> str | None:
     return None if message is None else codec.encode(message).hex()
 
 
-def _message(kind: type[codec.AnyMessage], value: str | None) -> codec.AnyMessage | None:
-    return None if value is None else codec.decode(kind, bytes.fromhex(value))
+def _message(name: str, kind: type[codec.AnyMessage], value: object) -> codec.AnyMessage | None:
+    if value is None:
+        return None
+    with _taken(name, f"a message {kind.__name__} as it was stored"):
+        return codec.decode(kind, validate.from_hex(name, value))
+
+
+def _pieces(name: str, values: object) -> tuple[bytes, ...]:
+    """Return bytes that are stored as a list of hex digits."""
+    listed = validate.sequence(name, values, "hex digits")
+    return tuple(validate.from_hex(f"{name}[{at}]", value) for at, value in enumerate(listed))
 
 
 def _stored_vector(vector: UintArray | None) -> str | None:
     return None if vector is None else codec.vector_bytes(vector).hex()
 
 
-def _vector(known: messages.Session, value: str) -> UintArray:
-    vector = codec.vector_from_bytes(bytes.fromhex(value))
-    return frozen(known.parameters.ring.check("vector", vector, (known.parameters.d,)))
+def _vector(known: messages.Session, name: str, value: object) -> UintArray:
+    return frozen(known.parameters.ring.check(name, codec.stored_vector(name, value), (known.parameters.d,)))
 
 
 def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:

@@ -324,7 +324,8 @@ def restore(data: Mapping[str, Any], roster: lightsecagg_active.PublicKeys) -> S
     ParameterError
         The data is not what `store` returns.
     """
-    validate.keyed("data", data, ("base", "signers"), "base and signers")
+    data = validate.members("data", data, ("base", "signers"))
+    validate.mapping("base", data["base"])
     base = basecagg_store.restore(data["base"], Parameters)
     parameters = base.parameters
     assert isinstance(parameters, Parameters)

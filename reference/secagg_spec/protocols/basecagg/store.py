@@ -18,7 +18,7 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import RealArray, UintArray, frozen
-from secagg_spec.errors import InconsistentSets, Malformed, ParameterError
+from secagg_spec.errors import InconsistentSets, ParameterError
 from secagg_spec.protocols.basecagg.round import (
     LAST_ROUND,
     Entry,
@@ -30,9 +30,10 @@ from secagg_spec.protocols.basecagg.round import (
     server_start,
 )
 from secagg_spec.protocols.buffers import average
-from secagg_spec.protocols.codec import vector_bytes, vector_from_bytes
+from secagg_spec.protocols.codec import stored_vector, vector_bytes
 
 FORMAT = "basecagg-server-1"
+_MEMBERS = ("format", "parameters", "session", "round", "records", "buffer", "entries", "recovered")
 _USER = re.compile("0|[1-9][0-9]{0,15}")
 _Value = TypeVar("_Value")
 
@@ -65,24 +66,16 @@ def restore(data: Mapping[str, Any], kind: type[Parameters] = Parameters) -> Ser
     ParameterError
         The data is not what `store` returns.
     """
-    validate.mapping("data", data)
-    given = data.get("format")
+    given = validate.mapping("data", data).get("format")
     if not isinstance(given, str) or given != FORMAT:
         raise ParameterError("format", given, FORMAT)
-    try:
-        return _restored(data, kind)
-    except ParameterError:
-        raise
-    except (LookupError, TypeError, ValueError, AttributeError, Malformed) as error:
-        raise ParameterError("data", repr(error), "the state of a server as it was stored") from error
-
-
-def _restored(data: Mapping[str, Any], kind: type[Parameters]) -> ServerState:
-    numbers = dict(data["parameters"])
-    parameters = kind(**{**numbers, "staleness": Staleness(**numbers["staleness"])})
-    start = server_start(parameters, bytes.fromhex(data["session"]), data["round"])
-    records = _by_user(parameters, data["records"], lambda value: _record(start.round, value))
-    buffer = _by_user(parameters, data["buffer"], lambda value: _vector(parameters, value))
+    if not issubclass(kind, Parameters):
+        raise ParameterError("kind", kind.__name__, "a class of parameters of BASecAgg")
+    data = validate.members("data", data, _MEMBERS)
+    parameters = _parameters(kind, data["parameters"])
+    start = server_start(parameters, validate.from_hex("session", data["session"]), data["round"])
+    records = _by_user(parameters, "records", data["records"], lambda value: _record(start.round, value))
+    buffer = _by_user(parameters, "buffer", data["buffer"], lambda value: _vector(parameters, "buffer", value))
     entries = _entries(parameters, data["entries"])
     recovered = None if data["recovered"] is None else _recovered(parameters, data["recovered"])
     state = ServerState(parameters, start.session, start.round, records, buffer, entries, recovered)
@@ -140,25 +133,32 @@ def _check_records(state: ServerState) -> None:
             raise ParameterError("recovered", entry.user, "users whose records have the stamp, taken, or a newer one")
 
 
-def _by_user(parameters: Parameters, values: Mapping[str, Any], read: Callable[[Any], _Value]) -> dict[int, _Value]:
-    for user in values:
+def _parameters(kind: type[Parameters], value: object) -> Parameters:
+    numbers = validate.members("parameters", value, kind)
+    return kind(**{**numbers, "staleness": Staleness(**validate.members("staleness", numbers["staleness"], Staleness))})
+
+
+def _by_user(parameters: Parameters, name: str, values: object, read: Callable[[Any], _Value]) -> dict[int, _Value]:
+    given = validate.mapping(name, values)
+    for user in given:
         if not isinstance(user, str) or not _USER.fullmatch(user):
-            raise ParameterError(
-                "user", validate.class_of(user), "the digits of a user, without a needless zero or space"
-            )
-    return {validate.integer("user", int(user), 0, parameters.N - 1): read(value) for user, value in values.items()}
+            allowed = f"the digits of a user, without a needless zero or space, as each name in {name}"
+            raise ParameterError("user", validate.class_of(user), allowed)
+    return {validate.integer("user", int(user), 0, parameters.N - 1): read(value) for user, value in given.items()}
 
 
-def _record(round: int, value: Mapping[str, Any]) -> Record:
-    record = Record(**value)
+def _record(round: int, value: object) -> Record:
+    record = Record(**validate.members("records", value, Record))
     validate.integer("stamp", record.stamp, 0, round)
-    if not isinstance(record.relayed, bool) or not isinstance(record.taken, bool):
-        raise ParameterError("records", dict(value), "with relayed and taken, true or false")
+    for name in ("relayed", "taken"):
+        if not isinstance(getattr(record, name), bool):
+            raise ParameterError(name, validate.class_of(getattr(record, name)), "true or false")
     return record
 
 
-def _entries(parameters: Parameters, values: list[Mapping[str, Any]]) -> tuple[Entry, ...]:
-    entries = tuple(Entry(**value) for value in values)
+def _entries(parameters: Parameters, values: object) -> tuple[Entry, ...]:
+    listed = validate.sequence("entries", values, "entries of a buffer")
+    entries = tuple(Entry(**validate.members("entries", value, Entry)) for value in listed)
     for entry in entries:
         validate.integer("user", entry.user, 0, parameters.N - 1)
         validate.integer("stamp", entry.stamp, 0, validate.MAX_COUNT)
@@ -168,12 +168,13 @@ def _entries(parameters: Parameters, values: list[Mapping[str, Any]]) -> tuple[E
     return entries
 
 
-def _vector(parameters: Parameters, value: str) -> UintArray:
-    return frozen(parameters.field.check("vector", vector_from_bytes(bytes.fromhex(value)), (parameters.d,)))
+def _vector(parameters: Parameters, name: str, value: object) -> UintArray:
+    return frozen(parameters.field.check(name, stored_vector(name, value), (parameters.d,)))
 
 
-def _recovered(parameters: Parameters, value: Mapping[str, Any]) -> Recovered:
-    entries, total = _entries(parameters, value["entries"]), _vector(parameters, value["sum"])
+def _recovered(parameters: Parameters, given: object) -> Recovered:
+    value = validate.members("recovered", given, ("round", "entries", "sum"))
+    entries, total = _entries(parameters, value["entries"]), _vector(parameters, "sum", value["sum"])
     round = validate.integer("round", value["round"], 0, validate.MAX_COUNT)
     _accepted("recovered", parameters, round, entries)
     weights = np.array([entry.weight for entry in entries], dtype=np.uint64)

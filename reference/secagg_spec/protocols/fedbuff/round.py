@@ -393,12 +393,12 @@ def restore(data: Mapping[str, Any]) -> ServerState:
     ParameterError
         A member is missing, or differs from what `store` writes.
     """
-    members = _members("data", data, ("parameters", "model", "round", "buffer", "accepted"))
+    members = validate.members("data", data, ("parameters", "model", "round", "buffer", "accepted"))
     parameters = _parameters(members["parameters"])
     state = start(parameters, _unpacked("model", members["model"], "<f8"))
     state = replace(state, round=validate.integer("round", members["round"], 0, MAX_TAU))
     for entry in validate.sequence("buffer", members["buffer"], "updates"):
-        update = _members("buffer", entry, ("user", "stamp", "values"))
+        update = validate.members("buffer", entry, ("user", "stamp", "values"))
         values = _unpacked("values", update["values"], "<f8" if parameters.c_l is None else "<i8")
         try:
             state = receive(state, update["user"], update["stamp"], values)
@@ -410,8 +410,8 @@ def restore(data: Mapping[str, Any]) -> ServerState:
 
 
 def _parameters(data: Any) -> Parameters:
-    members = _members("parameters", data, ("N", "d", "K", "tau_max", "eta_g", "staleness", "c_g", "c_l"))
-    function = _members("staleness", members["staleness"], ("kind", "numerator", "denominator", "start"))
+    members = validate.members("parameters", data, ("N", "d", "K", "tau_max", "eta_g", "staleness", "c_g", "c_l"))
+    function = validate.members("staleness", members["staleness"], ("kind", "numerator", "denominator", "start"))
     (eta_g,) = validate.reals("eta_g", _unpacked("eta_g", members["eta_g"], "<f8"), (1,)).tolist()
     return Parameters(**{**members, "eta_g": eta_g, "staleness": Staleness(**function)})
 
@@ -428,11 +428,6 @@ def _accepted(state: ServerState, data: Any) -> frozenset[tuple[int, int]]:
     if not state.accepted <= accepted or any(stamp == state.round for _, stamp in accepted - state.accepted):
         raise ParameterError("accepted", data, "all users and stamps of the buffer, and others of rounds before this")
     return accepted
-
-
-def _members(name: str, data: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return an object that has exactly these members."""
-    return dict(validate.keyed(name, data, names, f"an object with the members {', '.join(names)}"))
 
 
 def _packed(values: Values) -> str:
