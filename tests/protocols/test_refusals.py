@@ -416,6 +416,9 @@ CALLS: dict[str, Call] = {
     ),
     "server_start": Call(lightsecagg.server_start, START, {"parameters": TINY}),
     **{step.name: step_call(row) for row, step in enumerate(lightsecagg.TABLE)},
+    "check_fields": Call(
+        lambda **named: codec.check_fields(SurvivingSet(SESSION, 0, 0, 0, **named)), {"users": (0, 1)}
+    ),
     "check_header": Call(lambda **header: codec.check_header(SurvivingSet(**header, users=())), {**START, **PARTIES}),
     "check_inbox": Call(shape.check_inbox, {"inbox": GREETINGS}, also=HEADER),
     "check_randomness": Call(
@@ -825,6 +828,7 @@ CORES = {
     "from_server",
     "from_authority",
     "row",
+    "of_profile",
     "require_round",
     "sizes",
     "check_ascending",

@@ -474,7 +474,7 @@ def test_a_start_with_other_keys_is_refused() -> None:
     roster = Roster(tuple(verification_key(SIGNING[user]) for user in range(5)))
     with pytest.raises(ParameterError, match="signing"):
         secagg_active.user_start(round, 0, case.updates[0], SIGNING[1], roster)
-    with pytest.raises(LengthMismatch, match="private"):
+    with pytest.raises(LengthMismatch, match="signing"):
         secagg_active.user_start(round, 0, case.updates[0], bytes(31), roster)
     with pytest.raises(LengthMismatch, match="roster"):
         secagg_active.server_start(round, Roster(roster.keys[:4]))

@@ -172,6 +172,19 @@ def check_header(message: Message) -> None:
         codec.write(name, getattr(message, name))
 
 
+def check_fields(message: Message) -> None:
+    """Refuse a message with a field after the header that cannot be encoded.
+
+    Raises
+    ------
+    ParameterError
+        A field has another type or length, or holds a number that does not fit.
+    """
+    for name, codec in field_codecs(type(message)).items():
+        if name not in field_codecs(Message):
+            codec.write(name, getattr(message, name))
+
+
 def decode(kind: type[AnyMessage], data: bytes) -> AnyMessage:
     """Return the message of class `kind` that `data` holds (MSG-02).
 

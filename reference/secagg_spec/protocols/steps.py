@@ -22,7 +22,7 @@ from typing import Any, Concatenate, Generic, NamedTuple, TypeAlias, TypeVar
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import first_class, guard
 from secagg_spec.errors import InconsistentSets, Malformed, ParameterError, Replay, UnknownUser, WrongPhase
-from secagg_spec.protocols.codec import AnyMessage, Message, check_header, encode
+from secagg_spec.protocols.codec import AnyMessage, Message, check_fields, check_header, encode
 
 SERVER = 2**32 - 1
 AUTHORITY = 2**32 - 2
@@ -156,6 +156,8 @@ class Step(Generic[State]):
     part : callable, optional
         How the body begins, if its messages need not all be there by then: it maps the state and some of the messages
         to a state that has them. The body of that state and the other messages is the step.
+    states : type, optional
+        The class of the states; the default is what the body says of its first argument.
     """
 
     phase: str
@@ -167,6 +169,7 @@ class Step(Generic[State]):
     one: bool = False
     senders: Callable[[State], Collection[int]] | None = from_server
     part: Callable[[State, Inbox], State] | None = None
+    states: type[PartyState] | None = None
 
     def __post_init__(self) -> None:
         if self.one and not self.receives:
@@ -237,7 +240,8 @@ class Step(Generic[State]):
 
     def _accept(self, state: State, inbox: Inbox) -> None:
         """Refuse the state of another party or protocol, a step out of turn, and messages that do not belong to it."""
-        role = role_of(validate.instance("state", state, first_class(self.body, PartyState)).endpoint.party)
+        kind = first_class(self.body, PartyState) if self.states is None else self.states
+        role = role_of(validate.instance("state", state, kind).endpoint.party)
         if role is not self.role:
             raise ParameterError("state", f"that of the {role.value}", f"that of the {self.role.value}")
         if state.phases:
@@ -311,6 +315,14 @@ def row(
 
 
 Table: TypeAlias = tuple[Step[Any], ...]
+
+
+def of_profile(user: type[PartyState], server: type[PartyState], *rows: Step[Any]) -> Table:
+    """Return rows that take the states of one profile alone: those of users of class `user`, the server's of `server`.
+
+    A row made by `Step.on_base` would take the states of other profiles as well.
+    """
+    return tuple(replace(row, states=user if row.role is Role.USER else server) for row in rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -516,7 +528,7 @@ def parcels(
     WrongPhase
         A message is of another type, or of another session or round.
     Malformed
-        Sender and receiver are not two different users of `roster`.
+        Sender and receiver are not two different users of `roster`, or a field cannot be encoded.
     Replay
         There are two messages from one sender to one receiver.
     """
@@ -524,12 +536,18 @@ def parcels(
     for message in check_inbox(inbox):
         who, name = (message.sender,), type(message).__name__
         if not isinstance(message, kind) or not endpoint.takes(message):
-            raise WrongPhase(f"{name} from {message.sender} does not belong to this phase", who)
+            other = "belongs to another session or round"
+            what = other if isinstance(message, kind) else "is not a message of this phase"
+            raise WrongPhase(f"{name} from {message.sender} {what}", who)
         if message.sender not in roster or message.receiver not in roster or message.sender == message.receiver:
             raise Malformed(f"{name} from {message.sender} to {message.receiver}: not two users", who)
         sent = found.setdefault(message.sender, {})
         if message.receiver in sent:
             raise Replay(f"{name} from {message.sender} to {message.receiver} came twice", who)
+        try:
+            check_fields(message)
+        except ParameterError as error:
+            raise Malformed(f"{name} from {message.sender} to {message.receiver}: {error}", who) from error
         sent[message.receiver] = message
     return found
 

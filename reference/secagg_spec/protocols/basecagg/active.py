@@ -302,7 +302,9 @@ def server_recover(state: ServerState, inbox: steps.Inbox) -> tuple[ServerState,
     return replace(state, base=base, signers=()), outbox
 
 
-TABLE: steps.Table = (
+TABLE: steps.Table = steps.of_profile(
+    UserState,
+    ServerState,
     *(step.on_base() for step in basecagg.TABLE if step.phase != "recover"),
     *(user_confirm, server_confirm, user_recover, server_recover),
 )

@@ -647,7 +647,7 @@ def server_upload(state: ServerState, inbox: Sequence[StampedUpdate]) -> tuple[S
     _require(not state.entries, "the server recovers its buffer, and takes no updates")
     records, buffer = dict(state.records), dict(state.buffer)
     for message in inbox:
-        user, masked = message.sender, _vector(parameters, message, message.masked, parameters.d)
+        user, masked = message.sender, _vector(parameters, message, "masked", message.masked, parameters.d)
         _check_arrival(state, user, message.round)
         records[user], buffer[user] = replace(records[user], taken=True), masked
     _require(len(buffer) <= parameters.K, f"the buffer has room for {parameters.K - len(state.buffer)} updates")
@@ -696,7 +696,7 @@ def server_recover(state: ServerState, inbox: Sequence[WeightedShare]) -> tuple[
     require_round(state, inbox)
     _require(bool(state.entries), "no buffer was announced")
     length = parameters.share_length
-    answers = {m.sender: _vector(parameters, m, m.share, length) for m in inbox}
+    answers = {m.sender: _vector(parameters, m, "share", m.share, length) for m in inbox}
     users = sorted(answers)
     shares = np.array([answers[user] for user in users], dtype=np.uint64).reshape(-1, length)
     weights = _words([entry.weight for entry in state.entries])
@@ -765,17 +765,18 @@ def _open(state: UserState, message: StampedShare) -> validate.UintArray:
         share = codec.vector_from_bytes(plaintext)
     except (errors.Malformed, errors.ParameterError) as error:
         raise errors.Malformed(f"StampedShare from {message.sender}: {error}", (message.sender,)) from error
-    return _vector(state.parameters, message, share, state.parameters.share_length)
+    return _vector(state.parameters, message, "payload", share, state.parameters.share_length)
 
 
 def _vector(
-    parameters: Parameters, message: codec.Message, value: validate.UintArray, length: int
+    parameters: Parameters, message: codec.Message, name: str, value: validate.UintArray, length: int
 ) -> validate.UintArray:
     """Return a vector from a message as elements; if it is wrong, blame the sender, not the caller."""
     try:
-        return validate.frozen(parameters.field.check(type(message).__name__, value, (length,)))
+        return validate.frozen(parameters.field.check(name, value, (length,)))
     except errors.ParameterError as error:
-        raise errors.Malformed(f"from {message.sender}: {error}", (message.sender,)) from error
+        text = f"{type(message).__name__} from {message.sender}: {error}"
+        raise errors.Malformed(text, (message.sender,)) from error
 
 
 guard(__name__)

@@ -268,7 +268,9 @@ def server_unmasking(state: ServerState, inbox: steps.Inbox) -> tuple[ServerStat
     return replace(state, base=base, sums=cell_sums(state.parameters, base.survivors, base.sums)), outbox
 
 
-TABLE: steps.Table = (
+TABLE: steps.Table = steps.of_profile(
+    UserState,
+    ServerState,
     *(step.on_base() for step in secagg.TABLE if step.phase in ("advertise_keys", "share_keys")),
     *(user_masked_input, server_masked_input, user_unmasking, server_unmasking),
 )

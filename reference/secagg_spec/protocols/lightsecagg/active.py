@@ -298,7 +298,9 @@ def user_recover(state: UserState, message: Quorum) -> tuple[UserState, steps.Ou
     return replace(state, base=base), outbox
 
 
-TABLE: steps.Table = (
+TABLE: steps.Table = steps.of_profile(
+    UserState,
+    ServerState,
     *(step.on_base() for step in lightsecagg.TABLE if step.phase in ("share", "upload")),
     user_confirm,
     server_confirm,

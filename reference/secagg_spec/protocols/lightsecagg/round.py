@@ -378,7 +378,7 @@ def _added(state: ServerState, updates: Sequence[MaskedUpdate]) -> ServerState:
     field, d = state.parameters.field, state.parameters.d
     total = field.zeros(d) if state.masked_sum is None else state.masked_sum
     for message in updates:
-        total = field.add(total, _checked(state, message, message.masked, d))
+        total = field.add(total, _checked(state, message, "masked", message.masked, d))
     surviving = tuple(sorted([*state.surviving, *(message.sender for message in updates)]))
     return replace(state, surviving=surviving, masked_sum=read_only(total))
 
@@ -414,7 +414,7 @@ def server_recover(state: ServerState, answers: Sequence[AggregatedShare]) -> tu
     """Decode the sum of the masks and remove it (LSA-13 to LSA-17; step 6). The result is `aggregate`."""
     assert state.masked_sum is not None
     parameters, length = state.parameters, state.parameters.share_length
-    sent = {message.sender: _checked(state, message, message.share, length) for message in answers}
+    sent = {message.sender: _checked(state, message, "share", message.share, length) for message in answers}
     users = sorted(sent)
     shares = np.array([sent[user] for user in users], dtype=np.uint64).reshape(-1, length)
     aggregate = recover(parameters, state.masked_sum, users, shares)
@@ -508,20 +508,18 @@ def _open(state: UserState, message: MaskShare) -> UintArray:
         share = codec.vector_from_bytes(plaintext)
     except (errors.Malformed, errors.ParameterError) as error:
         raise errors.Malformed(f"MaskShare from {message.sender}: {error}", (message.sender,)) from error
-    return _vector(state, message, share, state.parameters.share_length)
+    return frozen(_checked(state, message, "payload", share, state.parameters.share_length))
 
 
-def _vector(state: UserState | ServerState, message: codec.Message, value: UintArray, length: int) -> UintArray:
-    """Return a copy of a vector from a message; if it is wrong, blame the sender, not the caller."""
-    return frozen(_checked(state, message, value, length))
-
-
-def _checked(state: UserState | ServerState, message: codec.Message, value: UintArray, length: int) -> UintArray:
+def _checked(
+    state: UserState | ServerState, message: codec.Message, name: str, value: UintArray, length: int
+) -> UintArray:
     """Return a vector from a message as elements; if it is wrong, blame the sender, not the caller."""
     try:
-        return state.parameters.field.check(type(message).__name__, value, (length,))
+        return state.parameters.field.check(name, value, (length,))
     except errors.ParameterError as error:
-        raise errors.Malformed(f"from {message.sender}: {error}", (message.sender,)) from error
+        text = f"{type(message).__name__} from {message.sender}: {error}"
+        raise errors.Malformed(text, (message.sender,)) from error
 
 
 guard(__name__)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -423,16 +423,18 @@ class Base:
     @property
     def table(self) -> steps.Table:
         """The rows of a session."""
-        return tuple(_session_step(self, step) for step in self.rows)
+        return steps.of_profile(UserState, ServerState, *(_session_step(self, step) for step in self.rows))
 
 
 def _session_step(base: Base, step: steps.Step[Any]) -> steps.Step[Any]:
     """Return the step of a session that wraps a step of the protocol of the round."""
     here: steps.Step[Any] = step.on_base()
     if (step.phase, step.role) == (base.adds, steps.Role.SERVER):
-        return replace(here, body=lambda state, inbox: here.body(state, leave_out(state, inbox)), part=None)
+        whole = wraps(here.body)(lambda state, inbox: here.body(state, leave_out(state, inbox)))
+        return replace(here, body=whole, part=None)
     if (step.phase, step.role) == (base.releases, steps.Role.USER):
-        return replace(here, body=lambda state, request: here.body(state, look_at_survivors(base, state, request)))
+        seen = wraps(here.body)(lambda state, request: here.body(state, look_at_survivors(base, state, request)))
+        return replace(here, body=seen)
     return here
 
 

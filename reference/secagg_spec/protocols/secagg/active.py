@@ -314,7 +314,9 @@ def user_unmasking(state: UserState, quorum: SurvivorQuorum) -> tuple[UserState,
     return replace(state, base=base), outbox
 
 
-TABLE: steps.Table = (
+TABLE: steps.Table = steps.of_profile(
+    UserState,
+    ServerState,
     user_advertise_keys,
     server_advertise_keys,
     user_share_keys,
