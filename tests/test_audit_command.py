@@ -217,7 +217,8 @@ def test_logs_of_cells_are_audited_as_they_are(capsys: pytest.CaptureFixture[str
         (("missing.csv",), "missing.csv: No such file or directory"),
         ((".",), "Is a directory"),
         (("log.csv", "--users", "x"), "--users = 'x': must be an integer"),
-        (("log.csv", "--users", "0"), "--users = 0: must be"),
+        (("log.csv", "--users", "0"), "--users = 0: must be an integer in [1, 16777216]"),
+        (("log.csv", "--users", "16777217"), "--users = 16777217: must be an integer in [1, 16777216]"),
         (
             ("log.csv", "--users", "4"),
             "log.csv, line 6, user = '4': must be a user of the roster, a whole number in [0, 4)",

@@ -17,7 +17,7 @@ from secagg_spec.privacy import participation, wording
 from secagg_spec.privacy.participation import Account, Class, Combined, Found, Term, written
 from secagg_spec.protocols.heterosag.plan import MATRICES, PRESETS
 from secagg_spec.selection import logs, metrics
-from secagg_spec.selection.participation import Log, Roster, whole_number
+from secagg_spec.selection.participation import MAX_USERS, Log, Roster, whole_number
 from secagg_spec.simulate.heterosag import read_parameters
 from secagg_spec.simulate.matrices import MOST
 from secagg_spec.terminal import working
@@ -91,7 +91,7 @@ def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: no user is recoverable and enough users stay together; else 1."""
     if options.json is not None:
         writable_file("--json", options.json, options.log, options.roster, begins='{\n "verdict": "')
-    least = None if options.privacy is None else _number("--privacy", options.privacy, 1)
+    least = None if options.privacy is None else _number("--privacy", options.privacy, validate.MAX_COUNT)
     log = _log(options)
     user = None if options.user is None else _user(log.roster, options.user)
     with working("looking for combinations of sums"):
@@ -109,9 +109,9 @@ def main(options: argparse.Namespace) -> int:
 # -------------------------------------------------------------------------------------------------------- input
 
 
-def _number(option: str, text: str, low: int) -> int:
+def _number(option: str, text: str, most: int) -> int:
     found = whole_number(text)
-    return validate.integer(option, text if found is None else found, low, validate.MAX_COUNT)
+    return validate.integer(option, text if found is None else found, 1, most)
 
 
 def _user(roster: Roster, name: str) -> int:
@@ -123,7 +123,7 @@ def _user(roster: Roster, name: str) -> int:
 
 def _log(options: argparse.Namespace) -> Log:
     """Return the log of the options, with the cells of a HeteroSAg plan if there is one."""
-    count = None if options.users is None else _number("--users", options.users, 1)
+    count = None if options.users is None else _number("--users", options.users, MAX_USERS)
     roster = None if count is None else Roster(count)
     if options.roster is not None:
         roster = _opened(options.roster, logs.read_roster, "--roster ")
