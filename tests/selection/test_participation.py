@@ -168,6 +168,16 @@ def test_all_segments_have_to_be_in_all_rounds(tmp_path: Path) -> None:
         logs.read(table(tmp_path, "round,segment,users\n0,1,1\n0,2,1\n"))
 
 
+@pytest.mark.requirement("MRA-24")
+def test_a_log_of_segments_without_rounds_misses_none(tmp_path: Path) -> None:
+    assert members(logs.read(table(tmp_path, "round,segment,users\n"))) == [[]]
+    for segments in (1, 2, 2**16):
+        log = logs.read(table(tmp_path, f'{{"users": 3, "segments": {segments}, "rounds": []}}', "log.json"))
+        assert (log.rounds, log.cells, members(log)) == (0, True, [[]] * segments)
+    with pytest.raises(ParameterError, match=r"^parts = 0: must be an integer in \[1, 65536\]$"):
+        participation.Table(Roster(3), cells=True).log(0)
+
+
 @pytest.mark.requirement("MRA-30", "FLW-19")
 @pytest.mark.parametrize("header", ["round,users", "round,user", "round,segment,users"])
 def test_a_table_whose_last_line_was_cut_is_refused(header: str, tmp_path: Path) -> None:
@@ -280,7 +290,6 @@ def test_sets_are_refused_exactly_when_a_user_is_there_twice_or_not_on_the_roste
         (f"round,segment,users\n0,{10**17},1\n0,0,1\n", f"segment = {10**17}: must be below 65536"),
         ("round,segment,users\n0,65536,1\n0,0,1\n", "segment = 65536: must be below 65536"),
         ("round,segment,users\n0,65535,1\n0,0,1\n", "missing segment = 1: must be none"),
-        ("round,segment,users\n", "missing segment = 0: must be none"),
     ],
 )
 def test_what_is_no_table_is_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:

@@ -138,13 +138,16 @@ class _Seats:
         self.known[name] = found
         return found
 
-    def settle(self, table: Table) -> Log:
-        """Return the log of a table with these user numbers; without a roster, first sort users by number or name."""
+    def settle(self, table: Table, parts: int = 1) -> Log:
+        """Return the log of a table with these user numbers; without a roster, first sort users by number or name.
+
+        Without lines it has `parts` segments.
+        """
         if self.given is None:
             names = self._sorted()
             place = {name: at for at, name in enumerate(names)}
             table.rename(Roster.named(names, closed=False), [place[name] for name in self.known])
-        return table.log()
+        return table.log(parts)
 
     def _sorted(self) -> list[str]:
         numbers = {name: whole_number(name) for name in self.known}
@@ -303,7 +306,7 @@ def _from_json(path: Path, roster: Roster | None) -> Log:
     for at, row in enumerate(document["rounds"]):
         for segment, place, cell in _cells(path, at, row, parts):
             table.add(place, at, segment, seats.numbers(_names(seats, place, cell), place))
-    return seats.settle(table)
+    return seats.settle(table, int(parts or 1))
 
 
 def _said(document: Document, where: schemas.Where) -> str:

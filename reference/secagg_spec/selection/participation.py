@@ -287,23 +287,25 @@ class Table:
         self.roster = roster
         self._users = array("q", np.array(order, dtype=np.int64)[np.array(self._users, dtype=np.int64)].tobytes())
 
-    def log(self) -> Log:
-        """Return the log that the lines describe.
+    def log(self, parts: int = 1) -> Log:
+        """Return the log that the lines describe; one without lines has `parts` segments.
 
         Raises
         ------
         ParameterError
-            A round or a segment is missing (MRA-24), occurs twice, or has both an empty line and users (MRA-25).
+            A round or a segment is missing (MRA-24), occurs twice, or has both an empty line and users (MRA-25); or the
+            number of segments is none.
         DuplicateUser
             A user occurs twice in a round, or in a segment of a round (MRA-25).
         """
+        validate.integer("parts", parts, 1, MAX_SEGMENTS)
         rounds, segments, lengths, users = (
             np.array(column, dtype=np.int64) for column in (self._rounds, self._segments, self._lengths, self._users)
         )
         first = int(rounds.min()) if rounds.size else 0
         rounds = rounds - first
         self._check_gaps(rounds, first)
-        count, parts = (int(rounds.max()) + 1 if rounds.size else 0), (int(segments.max()) + 1 if segments.size else 1)
+        count, parts = (int(rounds.max()) + 1, int(segments.max()) + 1) if rounds.size else (0, parts)
         self._check_segments(rounds, segments, count, parts, first)
         places = rounds * parts + segments
         self._check_empty(places, lengths, rounds, segments, first)
@@ -341,7 +343,7 @@ class Table:
             )
 
     def _check_segments(self, rounds: Whole, segments: Whole, count: int, parts: int, first: int) -> None:
-        if not self.cells:
+        if not self.cells or not count:
             return
         if parts > MAX_SEGMENTS:
             allowed = f"below {MAX_SEGMENTS}: a round has as many segments as subgroups, and no more than users"
