@@ -105,7 +105,7 @@ def test_what_stands_for_a_figure_is_there(figure: figures.Figure) -> None:
     [
         ('paper = "basa"\nnumber = "figure 9"\nshows = "x"', "exactly one of"),
         ('paper = "basa"\nnumber = "figure 9"\nshows = "x"\nreason = "y"\ncommand = "secagg-spec x"', "exactly one of"),
-        ('paper = "basb"\nnumber = "figure 9"\nshows = "x"\nreason = "y"', "is not one of"),
+        ('paper = "basb"\nnumber = "figure 9"\nshows = "x"\nreason = "y"', "figure: 0: paper: 'basb' is not one of"),
         ('paper = "basa"\nnumber = "fig. 9"\nshows = "x"\nreason = "y"', "does not fit"),
         ('paper = "basa"\nnumber = "figure 9"\nreason = "y"', "is missing"),
         ('paper = "basa"\nnumber = "figure 9"\nshows = "x"\nreason = "y"\nwhy = "z"', "no such field"),

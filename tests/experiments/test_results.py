@@ -150,10 +150,15 @@ def test_what_is_no_document_is_refused(tmp_path: Path) -> None:
         results.read(stored(tmp_path / "x.json", {}).with_suffix(""))
     content = document()
     del content["version"]
-    with pytest.raises(ParameterError, match=r"version .*is missing"):
+    with pytest.raises(ParameterError, match=r"x\.json = 'another content': must be as in .*; version: is missing$"):
         results.read(stored(tmp_path / "x.json", content))
-    with pytest.raises(ParameterError, match="must be secagg-spec-experiment/1"):
+    with pytest.raises(ParameterError, match=r"; schema: must be secagg-spec-experiment/1, and is 'other'$"):
         results.read(stored(tmp_path / "x.json", {**document(), "schema": "other"}))
+
+
+def test_seeds_may_be_written_with_a_point_as_the_schema_says(tmp_path: Path) -> None:
+    content = {**document(), "asked": float(document()["asked"])}
+    assert results.read(stored(tmp_path / "x.json", content)) == content
 
 
 @pytest.mark.requirement("EXP-23")

@@ -70,7 +70,8 @@ def load(path: Path | None = None) -> tuple[Figure, ...]:
     except (OSError, ValueError) as error:
         raise ParameterError("figures", path.name, f"a TOML file: {' '.join(str(error).split())}") from None
     for where, fault in schemas.faults(content, schemas.load(resources.root("spec") / "figures.schema.json")):
-        raise ParameterError(" ".join(map(str, (path.name, *where))), "", f"as in its schema: {fault}")
+        place = "".join(f"{part}: " for part in where)
+        raise ParameterError(path.name, "another content", f"as in figures.schema.json; {place}{fault}")
     figures = tuple(_figure(entry) for entry in content["figure"])
     names = [one.name for one in figures]
     twice = [name for name in names if names.count(name) > 1]

@@ -149,7 +149,8 @@ def load(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise ParameterError("results", str(path), f"a file of results: it {error}") from None
     for where, fault in schemas.faults(content, schemas.load(resources.root("spec") / "experiment.schema.json")):
-        raise ParameterError(": ".join(map(str, ("results", path, *where))), "", f"as in the schema: it {fault}")
+        place = "".join(f"{part}: " for part in where)
+        raise ParameterError(f"results: {path}", "another content", f"as in experiment.schema.json; {place}{fault}")
     return dict(content)
 
 
@@ -177,7 +178,7 @@ def judge_again(content: Data) -> tuple[Judged, ...]:
         judged(
             Statement(**{name: stated[name] for name in Statement.__dataclass_fields__}),
             stated["numbers"],
-            content["asked"],
+            int(content["asked"]),
         )
         for stated in content["statements"]
     )
