@@ -197,13 +197,26 @@ def test_a_log_without_events_claims_nothing(capsys: pytest.CaptureFixture[str],
         ("time,kind,user\n1,lunch,0\n", "kind = 'lunch': must be one of download, upload, timeout"),
         ("when,what,who\n", "time,kind,user"),
         ("", "time"),
+        ("time,kind,user\n1,up\u2028load,0", "--log log.csv, last line = '1,up\\u2028load,0': must be a whole line"),
+        (
+            "time,kind,user\n1,upload,0\r\n2,download,0",
+            "--log log.csv, last line = '2,download,0': must be a whole line",
+        ),
+        (b"time,kind,user\n1,\xfcpload,0\n", "must be a file that can be read: it is not UTF-8 in line 2"),
         (None, "a file that can be read"),
     ],
 )
-def test_a_bad_log_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str | None, said: str) -> None:
-    log = tmp_path / "log.csv"
+def test_a_bad_log_is_refused(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    text: str | bytes | None,
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    log = Path("log.csv")
     if text is not None:
-        log.write_text(text)
+        log.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
     code, _, err = call(capsys, "--log", str(log))
     assert code == 2
     assert said in err

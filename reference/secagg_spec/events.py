@@ -241,7 +241,7 @@ def _lines(text: object, name: str) -> Iterator[tuple[int, list[str]]]:
     if not isinstance(text, str):
         raise ParameterError(name, type(text).__name__, f"text: CSV with the first line {','.join(COLUMNS)}")
     if text and not text.endswith(("\n", "\r")):
-        raise ParameterError(f"{name}, last line", text.splitlines()[-1], CUT)
+        raise ParameterError(f"{name}, last line", text.replace("\r", "\n").rpartition("\n")[2], CUT)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         for fields in reader:

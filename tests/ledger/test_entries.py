@@ -224,6 +224,20 @@ def test_the_line_is_that_of_the_field_behind_texts_of_several_lines(tmp_path: P
         load(tmp_path, text)
 
 
+@pytest.mark.requirement("CLM-04")
+@pytest.mark.parametrize("sign", ["\u0085", "\u2028", "\u2029"])
+def test_a_line_of_a_file_ends_with_a_line_feed_alone(tmp_path: Path, sign: str) -> None:
+    at = (HEAD + entry(statement=f'"a{sign}b"', kind='"theorem"')).split("\n").index('kind = "theorem"') + 1
+    with pytest.raises(BrokenEntry, match=rf"^test\.toml:{at}: TST-1: kind: 'theorem' is not one of"):
+        load(tmp_path, HEAD + entry(statement=f'"a{sign}b"', kind='"theorem"'))
+    with pytest.raises(BrokenFile, match=r"^test\.toml:2: is not TOML: .*end of document"):
+        load(tmp_path, f'# a{sign}b\nx = """\n')
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    assert "TST-1" in load(tmp_path, f"\ufeff{HEAD}{entry()}").claims
+
+
 def test_a_folder_without_claims_and_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BrokenFile, match="holds no claims"):
         entries.load(tmp_path)

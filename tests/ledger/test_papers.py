@@ -56,6 +56,11 @@ def test_a_good_index_is_read(tmp_path: Path) -> None:
 
 
 BAD = [
+    (
+        "# a\u2028b\n" + TOP.replace("(\\d+)\\)$", "(") + ITEM,
+        BrokenEntry,
+        "test.toml:6: pattern: '^\\\\((' is no regular",
+    ),
     (TOP, BrokenEntry, "test.toml:1: item: is missing"),
     (TOP + "[[item]]\n", BrokenEntry, "test.toml:9: item 1: name: is missing"),
     (TOP + '[[item]]\nname = "equation 1"\n', BrokenEntry, "test.toml:9: equation 1: must have exactly one of the mem"),

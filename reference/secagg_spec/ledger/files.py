@@ -106,7 +106,7 @@ def tables(path: Path, name: str) -> Sequence[dict[str, Any]]:
 def _read(path: Path) -> tuple[str, Data]:
     """Return the text of a file, and what it says as TOML."""
     try:
-        text = system.regular(path).read_text(encoding="utf-8")
+        text = system.regular(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         line = 1 + error.object[: error.start].count(b"\n")
         raise BrokenFile(f"{path.name}:{line}: cannot be read: it is not UTF-8") from None
@@ -128,7 +128,7 @@ def _parsed(text: str) -> Data:
 
 def _not_toml(file: str, text: str, fault: str) -> str:
     at = _AT_LINE.search(fault)
-    line = at[1] if at else len(text.splitlines())
+    line = at[1] if at else 1 + text.removesuffix("\n").count("\n")
     return f"{file}:{line}: is not TOML: {_AT_LINE.sub('', fault)}"
 
 
@@ -167,7 +167,7 @@ def line_numbers(text: str, table: str) -> tuple[Mapping[str, int], tuple[Mappin
     entries: list[dict[str, int]] = []
     heads = re.compile(rf"\[\[\s*{table}\s*\]\]\s*(?:#.*)?$")
     inside, below = False, False
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not inside and heads.match(line):
             entries.append({"": number})
             below = False

@@ -131,7 +131,7 @@ def _index(path: Path, book: Ledger) -> Index:
 def _pattern(path: Path, entry: Data) -> tuple[str, re.Pattern[str]]:
     """Return the kind of items and the expression that finds them; its one group is the number."""
     expression = entry["expression"]
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = path.read_text(encoding="utf-8").split("\n")
     line = next((number for number, text in enumerate(lines, 1) if expression in text), 1)
     place = f"{path.name}:{line}: pattern: {expression!r}"
     try:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from secagg_spec import system
+from secagg_spec import documents, system
 from secagg_spec.arithmetic import numerals, validate
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME
 from secagg_spec.arithmetic.staleness import Staleness, read
@@ -157,10 +157,10 @@ def _read_log(path: Path | None, N: int) -> Schedule | None:
     if path is None:
         return None
     try:
-        text = system.regular(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise ParameterError("--log", str(path), f"a file that can be read: {why}") from error
+        text = documents.read_text(path)
+    except (OSError, documents.NotText) as error:
+        why = error.strerror if isinstance(error, OSError) else f"it {error}"
+        raise ParameterError("--log", str(path), f"a file that can be read: {why}") from None
     return from_csv(text, N, name=f"--log {path.name}", kinds=(DOWNLOAD, UPLOAD, TIMEOUT))
 
 
