@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -110,6 +111,15 @@ def test_the_index_is_shown_and_compared_with_texts(capsys: pytest.CaptureFixtur
         "",
         f"secagg-spec claims: --texts {house}: test.txt cannot be read: No such file or directory\n",
     )
+    os.mkfifo(house / "test.txt")
+    code, out, err = call(capsys, "--index", "--texts", str(house))
+    assert (code, out) == (2, "")
+    assert err.endswith("test.txt cannot be read: this is a pipe or a device; a regular file is needed\n")
+    (house / "test.txt").unlink()
+    (house / "test.txt").write_bytes(b"Theorem 1\n\xff")
+    code, out, err = call(capsys, "--index", "--texts", str(house))
+    assert (code, out) == (2, "")
+    assert err.endswith("test.txt is not UTF-8 in line 2\n")
     (house / "test.txt").write_text("Theorem 1 and Theorem 2", encoding="utf-8")
     code, out, _ = call(capsys, "--index", "--texts", str(house))
     assert code == 0
@@ -280,6 +290,7 @@ def test_a_claim_is_found_in_small_letters(capsys: pytest.CaptureFixture[str]) -
         (["--index", "--all"], "--index takes no ID, and no options except --paper and --texts"),
         (["--verdict", "proven"], "invalid choice: 'proven'"),
         (["--texts", "x"], "--texts needs --index"),
+        (["--index", "--texts", ""], "argument --texts: is empty, and must be the name of a file or a folder"),
         (["--index", "--texts", "nowhere"], "--texts nowhere: there is no such folder"),
         (["--index", "--verify"], "--index takes no ID, and no options except --paper and --texts"),
         (["--index", "BAS-EQ6"], "--index takes no ID, and no options except --paper and --texts"),

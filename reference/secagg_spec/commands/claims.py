@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import resources
+from secagg_spec import documents, resources
 from secagg_spec.commands.options import Rules
 from secagg_spec.ledger import bindings, entries, papers, proofs, roots, theorems
 from secagg_spec.ledger.entries import Claim, Ledger
@@ -78,7 +78,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--index", action="store_true", help="the numbered items of each paper, or of --paper, and their claims"
     )
-    parser.add_argument("--texts", metavar="DIR", help="with --index: compare it with the texts of the papers in DIR")
+    parser.add_argument(
+        "--texts", type=Path, metavar="DIR", help="with --index: compare it with the texts of the papers in DIR"
+    )
     parser.set_defaults(run=main, rules=Rules(needs={"texts": ("index",)}))
 
 
@@ -332,10 +334,10 @@ def _bind(claim: Claim) -> int:
 # ---------------------------------------------------------------------------------------------------- the index
 
 
-def _index(book: Ledger, paper: str | None, texts: str | None) -> int:
+def _index(book: Ledger, paper: str | None, texts: Path | None) -> int:
     """Show the index of each paper, or of one, and its differences from the text; return 1 if there are any."""
     indices = _indices(book, paper)
-    differences = None if texts is None else _differences(book, indices, _folder(texts))
+    differences = None if texts is None else _differences(book, indices, texts)
     for index in indices:
         print(f"{index.paper}: {book.papers[index.paper]}")
         _print(_kinds(index))
@@ -361,6 +363,8 @@ def _indices(book: Ledger, paper: str | None) -> Sequence[Index]:
 
 
 def _differences(book: Ledger, indices: Sequence[Index], folder: Path) -> Sequence[str]:
+    if not folder.is_dir():
+        raise LedgerError(f"--texts {folder}: there is no such folder")
     return [line for index in indices for line in index.differences(_text(folder, index), book.of(index.paper))]
 
 
@@ -375,20 +379,13 @@ def _kinds(index: Index) -> Iterator[str]:
             yield from _wrapped(claims, f"    {item.name.partition(' ')[2]:>6}  ", " " * 12)
 
 
-def _folder(texts: str) -> Path:
-    folder = Path(texts)
-    if not folder.is_dir():
-        raise LedgerError(f"--texts {texts}: there is no such folder")
-    return folder
-
-
 def _text(folder: Path, index: Index) -> str:
     try:
-        return (folder / index.text).read_text(encoding="utf-8")
+        return documents.read_text(folder / index.text)
     except OSError as error:
         raise LedgerError(f"--texts {folder}: {index.text} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise LedgerError(f"--texts {folder}: {index.text} is not UTF-8 text") from None
+    except documents.NotText as error:
+        raise LedgerError(f"--texts {folder}: {index.text} {error}") from None
 
 
 # ---------------------------------------------------------------------------------------------------- verifying
