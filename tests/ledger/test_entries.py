@@ -157,6 +157,8 @@ BAD = [
         BrokenEntry,
         "TST-1: formal: Quorum.quorum is named twice",
     ),
+    (HEAD + entry(evidence=f'{{ proof = "{"a" * 300}" }}'), MissingEvidence, "TST-1: evidence: there is no proof 'aaa"),
+    (HEAD + entry(note=f'"spec/{"a" * 300}.md"'), DeadLink, "TST-1: note: there is no file spec/aaa"),
     (HEAD + entry() + entry(), DuplicateClaim, "TST-1: id: is in the ledger twice"),
 ]
 
@@ -232,6 +234,15 @@ def test_a_line_of_a_file_ends_with_a_line_feed_alone(tmp_path: Path, sign: str)
         load(tmp_path, HEAD + entry(statement=f'"a{sign}b"', kind='"theorem"'))
     with pytest.raises(BrokenFile, match=r"^test\.toml:2: is not TOML: .*end of document"):
         load(tmp_path, f'# a{sign}b\nx = """\n')
+
+
+@pytest.mark.requirement("CLM-04")
+@pytest.mark.parametrize("field", ['"paper"', "  paper"])
+def test_a_field_may_be_written_in_quotes_or_behind_spaces(tmp_path: Path, field: str) -> None:
+    text = HEAD.replace("paper =", f"{field} =") + entry()
+    assert "TST-1" in load(tmp_path, text).claims
+    with pytest.raises(BrokenEntry, match=r"^test\.toml:1: paper = 'other': must be the name of the file, 'test'$"):
+        load(tmp_path, text.replace('"test"', '"other"', 1))
 
 
 def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:

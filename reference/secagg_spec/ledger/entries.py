@@ -6,6 +6,7 @@ Source: spec/ledger.md, sections 1, 2 and 6 (CLM-01 to CLM-04, CLM-13, CLM-17, C
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -214,7 +215,7 @@ def _check_names(file: EntryFile, number: int, claim: Claim, proofs: Path, known
         if clause not in resources.clauses():
             near = close_to(clause, resources.clauses())
             raise UnknownClause(f"{file.place(number, 'clauses')}: the text has no clause {clause}; {near}")
-    if claim.proof and not (proofs / f"{claim.proof}.py").is_file():
+    if claim.proof and not os.path.isfile(proofs / f"{claim.proof}.py"):
         near = close_to(claim.proof, proof_names(proofs))
         raise MissingEvidence(f"{file.place(number, 'evidence')}: there is no proof {claim.proof!r}; {near}")
     names = [bound.theorem for bound in claim.formal]
@@ -271,8 +272,8 @@ def _dead(text: str, claims: Collection[str]) -> Iterator[str]:
         if _meant(name, known):
             yield f"claim or clause {name}; {close_to(name, known)}"
     project = resources.root("spec").parent
-    for name in _FILE.findall(text):
-        if (project / name.partition("/")[0]).is_dir() and not (project / name).exists():
+    for name in _FILE.findall(text):  # os.path finds no file for a name that is too long, where Path raises
+        if (project / name.partition("/")[0]).is_dir() and not os.path.exists(project / name):
             yield f"file {name}"
 
 

@@ -68,7 +68,7 @@ def read(path: Path, schema: str, table: str, label: str) -> EntryFile:
         for field, value in entry.items():
             _check_plain(source, number, field, value)
     if content["paper"] != path.stem:
-        name = f"{path.name}:{head['paper']}: paper = {content['paper']!r}"
+        name = f"{path.name}:{head.get('paper', 1)}: paper = {content['paper']!r}"
         raise BrokenEntry(f"{name}: must be the name of the file, {path.stem!r}")
     return source
 
