@@ -340,6 +340,8 @@ def test_an_operation_that_is_not_written_breaks_and_says_so(
         {"mask": "", "update": ""},
         {"q": "7"},
         {"q": "-1"},
+        {"q": str(2**64)},
+        {"q": "-" + "9" * 39},
         {"mask": "ffffffff"},
     )
     try:
@@ -588,6 +590,31 @@ def test_an_element_of_more_than_32_bits_is_an_error_in_java(tmp_path: Path) -> 
     lines = [Request("lightsecagg.mask", {**MASK, "mask": mask}).line(1).strip().encode() for mask in masks]
     said = [body for _, body in answers(chosen.adapter, tmp_path, lines)]
     assert said == ["error", {"masked": "ffffffff"}, "error"]
+
+
+TAKES_ANY = {
+    "c": '(void)update, (void)mask; sa_put_decimal(call, "masked", q); return SA_DONE;',
+    "cpp": "(void)q, (void)update; return mask;",
+    "go": "return mask, nil",
+    "java": "return mask;",
+    "kotlin": "return mask",
+    "rust": "let _ = (q, update, refuse as fn(_, _) -> _);\nOk(mask.to_vec())",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("ADP-06")
+@pytest.mark.parametrize("language", sorted(TAKES_ANY))
+def test_a_number_that_a_handler_cannot_read_has_no_result(language: str, tmp_path: Path) -> None:
+    chosen = started(language, tmp_path)
+    fill_in(chosen, tmp_path, TAKES_ANY[language])
+    edges = [2**63 - 1, -(2**63), 2**63, -(2**63) - 1, 2**64 + 7, 10**41, 7]
+    lines = [Request("lightsecagg.mask", {**MASK, "q": str(edge)}).line(1).strip().encode() for edge in edges]
+    said = [body for _, body in answers(chosen.adapter, tmp_path, lines)]
+    assert said[2:6] == ["bad_param"] * 4
+    assert all("masked" in body for body in (said[0], said[1], said[6]))
+    if language == "c":
+        assert [said[at]["masked"] for at in (0, 1, 6)] == [str(edges[at]) for at in (0, 1, 6)]
 
 
 LONGEST = 2**26

@@ -44,7 +44,7 @@ enum {
     SA_MAX_LINE = 67108864,
     SA_MOST_MEMBERS = 32,
     SA_DEEPEST = 1000, /* the most levels of nesting */
-    SA_DIGITS = 18,    /* of the longest number that is read: longer than any range of the text needs */
+    SA_DIGITS = 40,    /* of the longest number that reaches a handler */
 };
 
 /* The forms of members. Any other list is SA_LIST: read its entries, and check them with sa_has_form. */
@@ -139,6 +139,7 @@ struct sa_call {
     const sa_json *params, *rand;
     sa_buffer result;
     bool follows; /* whether the next member or entry needs a comma */
+    bool beyond;  /* whether it holds a number of more than 64 bits: the nearest one is read, and no result is given */
     const char *code;
     char message[1024];
 };
@@ -466,13 +467,38 @@ static inline bool sa_has_form(const sa_json *value, sa_form form) {
     return false;
 }
 
-/* Whether a well-formed number has too many digits to be read; no range of the text contains it. */
-static inline bool sa_is_huge(const sa_json *value, sa_form form) {
-    if (form == SA_DECIMAL) return value->text.length > SA_DIGITS;
-    if (form == SA_INTEGER) return value->source.length > SA_DIGITS;
-    if (form != SA_INTEGERS) return false;
+/* Read a well-formed number, or the nearest one of 64 bits; return whether it has at most 64 bits. */
+static inline bool sa_read_number(sa_text text, int64_t *value) {
+    const bool negative = *text.at == '-';
+    *value = 0; /* below zero, where there is one more number */
+    for (size_t i = negative; i < text.length; i++) {
+        const int digit = text.at[i] - '0';
+        if (*value < (INT64_MIN + digit) / 10) {
+            *value = negative ? INT64_MIN : INT64_MAX;
+            return false;
+        }
+        *value = *value * 10 - digit;
+    }
+    if (negative) return true;
+    const bool fits = *value > INT64_MIN;
+    *value = fits ? -*value : INT64_MAX;
+    return fits;
+}
+
+static inline bool sa_is_long(sa_text text) { return text.length > SA_DIGITS; }
+
+static inline bool sa_is_beyond(sa_text text) {
+    int64_t value;
+    return !sa_read_number(text, &value);
+}
+
+/* Whether a well-formed value, of which a handler reads the numbers, holds one of a kind. */
+static inline bool sa_holds(const sa_json *value, sa_form form, bool (*is_kind)(sa_text text)) {
+    if (form == SA_JSON) return false;
+    if (form == SA_DECIMAL) return is_kind(value->text);
+    if (value->type == '0') return sa_is_integer(value) && is_kind(value->source);
     for (const sa_json *entry = value->first; entry != NULL; entry = entry->next)
-        if (sa_is_huge(entry, SA_INTEGER)) return true;
+        if (sa_holds(entry, SA_INTEGER, is_kind)) return true;
     return false;
 }
 
@@ -491,19 +517,18 @@ static inline void sa_demand(bool good, const char *what) {
 }
 
 static inline int64_t sa_number(sa_text text) {
-    const bool negative = *text.at == '-';
-    int64_t value = 0;
-    for (size_t i = negative; i < text.length; i++) value = value * 10 + (text.at[i] - '0');
-    return negative ? -value : value;
+    int64_t value;
+    sa_read_number(text, &value);
+    return value;
 }
 
 static inline int64_t sa_to_integer(const sa_json *value) {
-    sa_demand(sa_has_form(value, SA_INTEGER) && !sa_is_huge(value, SA_INTEGER), "an integer");
+    sa_demand(sa_has_form(value, SA_INTEGER), "an integer");
     return sa_number(value->source);
 }
 
 static inline int64_t sa_to_decimal(const sa_json *value) {
-    sa_demand(sa_has_form(value, SA_DECIMAL) && !sa_is_huge(value, SA_DECIMAL), "a decimal string");
+    sa_demand(sa_has_form(value, SA_DECIMAL) && !sa_is_beyond(value->text), "a decimal string of 64 bits");
     return sa_number(value->text);
 }
 
@@ -542,7 +567,11 @@ static inline sa_reals sa_to_reals(sa_call *call, const sa_json *value) {
 }
 
 static inline int64_t sa_integer(const sa_call *call, const char *name) { return sa_to_integer(sa_get(call, name)); }
-static inline int64_t sa_decimal(const sa_call *call, const char *name) { return sa_to_decimal(sa_get(call, name)); }
+static inline int64_t sa_decimal(const sa_call *call, const char *name) {
+    const sa_json *value = sa_get(call, name);
+    sa_demand(sa_has_form(value, SA_DECIMAL), "a decimal string");
+    return sa_number(value->text);
+}
 static inline bool sa_flag(const sa_call *call, const char *name) { return sa_get(call, name)->type == 't'; }
 static inline sa_text sa_text_of(const sa_call *call, const char *name) { return sa_get(call, name)->text; }
 static inline sa_bytes sa_bytes_of(sa_call *call, const char *name) { return sa_to_bytes(call, sa_get(call, name)); }
@@ -683,7 +712,8 @@ static inline sa_outcome sa_check(sa_call *call, const sa_json *object, const sa
         const sa_json *value = sa_find(object, member->name);
         if (value == NULL) return sa_malformed(call, member->name, " is missing");
         if (!sa_has_form(value, member->form)) return sa_malformed(call, member->name, " does not have its form");
-        if (sa_is_huge(value, member->form)) return sa_reject(call, "bad_param", "a number has too many digits");
+        if (sa_holds(value, member->form, sa_is_long)) return sa_reject(call, "bad_param", "a number of too many digits");
+        call->beyond = call->beyond || sa_holds(value, member->form, sa_is_beyond);
     }
     return SA_DONE;
 }
@@ -752,7 +782,9 @@ static inline sa_outcome sa_answer_request(sa_call *call, const sa_adapter *adap
     sa_outcome outcome = sa_check(call, call->params, operation->params);
     const char *grade = sa_or(operation->randomness, sa_or(adapter->randomness, "explicit"));
     if (outcome == SA_DONE) outcome = sa_check_rand(call, operation, grade);
-    return outcome == SA_DONE ? operation->run(call) : outcome;
+    if (outcome == SA_DONE) outcome = operation->run(call);
+    const bool unread = outcome == SA_DONE && call->beyond;
+    return unread ? sa_reject(call, "bad_param", "a number of more than 64 bits") : outcome;
 }
 
 /* Append the answer to a line, given without its line feed. */

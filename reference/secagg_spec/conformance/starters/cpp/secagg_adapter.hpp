@@ -21,6 +21,7 @@
 #include <cstring>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -68,6 +69,12 @@ std::string hex(const std::vector<T>& entries) {
 struct Number {
     std::string written;
 };
+
+// The most digits of an integer that a handler can read.
+inline constexpr std::size_t longest = 40;
+
+// Whether a handler has read an integer of more than 64 bits as the nearest one of 64; it gives no result then.
+inline bool beyond = false;
 
 }  // namespace detail
 
@@ -436,7 +443,12 @@ private:
 
 inline std::int64_t Value::integer() const {
     const Value value = Form::decimal(*this) ? detail::to_number(text()) : *this;
-    if (value.get<detail::Number>()) throw Reject("bad_param", "an integer of more than 64 bits");
+    if (const auto* number = value.get<detail::Number>()) {
+        if (number->written.size() > detail::longest) throw Reject("bad_param", "an integer of more than 40 digits");
+        detail::beyond = true;
+        using limits = std::numeric_limits<std::int64_t>;
+        return number->written[0] == '-' ? limits::min() : limits::max();
+    }
     return value.need<std::int64_t>();
 }
 
@@ -537,7 +549,10 @@ private:
         if (operation.samples && grade == "seeded") samples = Form::record({{"seed", Form::seed}});
         demand({{"rand", samples}}, {{"rand", asked["rand"]}});
         p["rand"] = asked["rand"];
-        return operation.handler(p);
+        detail::beyond = false;
+        Object made = operation.handler(p);
+        if (detail::beyond) throw Reject("bad_param", "an integer of more than 64 bits");
+        return made;
     }
 
     static void demand(const Members& members, const Object& object) {

@@ -198,11 +198,19 @@ func isInteger(value any) bool {
 	return isNumber && !strings.ContainsAny(string(number), ".eE")
 }
 
+// longest is the number of digits of the longest integer that reaches a handler.
+const longest = 40
+
+// beyond is whether the request holds an integer of more than 64 bits: its handler reads the nearest int64, and gives no
+// result.
+var beyond bool
+
 func within64Bits(digits string) (any, error) {
-	number, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil {
-		return nil, Refuse("bad_param", "an integer of more than 64 bits")
+	if len(digits) > longest {
+		return nil, Refuse("bad_param", fmt.Sprintf("an integer of more than %d digits", longest))
 	}
+	number, err := strconv.ParseInt(digits, 10, 64)
+	beyond = beyond || err != nil
 	return number, nil
 }
 
@@ -292,6 +300,7 @@ func (a *Adapter) result(request map[string]any) (result Result, err error) {
 	if operation == nil { // [ADP-04]
 		return nil, Unsupported
 	}
+	beyond = false
 	read, err := operation.params(params)
 	if err != nil {
 		return nil, err
@@ -300,7 +309,10 @@ func (a *Adapter) result(request map[string]any) (result Result, err error) {
 	if p["rand"], err = a.sampled(operation)(rand); err != nil {
 		return nil, fmt.Errorf("rand: %w", err)
 	}
-	return operation.handler(p)
+	if result, err = operation.handler(p); err == nil && beyond {
+		return nil, Refuse("bad_param", "an integer of more than 64 bits")
+	}
+	return result, err
 }
 
 // sampled returns the form of rand for the operation's grade.

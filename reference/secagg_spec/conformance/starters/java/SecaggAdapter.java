@@ -34,6 +34,10 @@ import java.util.regex.Pattern;
 
 public class SecaggAdapter {
     public static final int MAX_LINE = 67_108_864; // bytes, including the line feed [ADP-02]
+    private static final int DIGITS = 40; // the most of an integer that reaches a handler
+
+    /** Whether the request holds an integer of more than 64 bits: its handler reads the nearest, and gives no result. */
+    private static boolean beyond;
     public static final int DEEPEST = 100; // nesting of lists and objects
 
     private static final Set<String> CODES = Set.of(
@@ -181,10 +185,15 @@ public class SecaggAdapter {
         if (!hasForm) {
             throw malformed("not " + what); // [ADP-12], [ADP-14]
         }
+        String written = (String) digits;
+        if (written.length() > DIGITS) {
+            throw new Reject("bad_param", "an integer of more than " + DIGITS + " digits");
+        }
         try {
-            return Long.valueOf((String) digits);
+            return Long.valueOf(written);
         } catch (NumberFormatException tooLong) {
-            throw new Reject("bad_param", "an integer of more than 64 bits");
+            beyond = true;
+            return written.startsWith("-") ? Long.MIN_VALUE : Long.MAX_VALUE;
         }
     }
 
@@ -317,9 +326,13 @@ public class SecaggAdapter {
         if (operation == null) {
             throw new Unsupported(); // [ADP-04]
         }
+        beyond = false;
         Obj p = (Obj) operation.params.read(params);
         p.put("rand", within("rand", sampled(operation), rand));
         Obj result = operation.handler.answer(p);
+        if (beyond) {
+            throw new Reject("bad_param", "an integer of more than 64 bits");
+        }
         return Objects.requireNonNull(result, "the handler returned null");
     }
 

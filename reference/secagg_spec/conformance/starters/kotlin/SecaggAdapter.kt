@@ -107,8 +107,18 @@ private val DIGITS = Pattern.compile("-?(0|[1-9][0-9]*)")
 
 private fun isInteger(value: Any?) = value is Long || value is Other && DIGITS.matcher(value.written).matches()
 
-private fun long(digits: String) =
-    digits.toLongOrNull() ?: throw Reject("bad_param", "an integer of more than 64 bits")
+/** The most digits of an integer that reaches a handler. */
+private const val LONGEST = 40
+
+/** Whether the request holds an integer of more than 64 bits: its handler reads the nearest Long, and gives no result. */
+private var beyond = false
+
+private fun long(digits: String): Long {
+    if (digits.length > LONGEST) throw Reject("bad_param", "an integer of more than $LONGEST digits")
+    digits.toLongOrNull()?.let { return it }
+    beyond = true
+    return if (digits.startsWith("-")) Long.MIN_VALUE else Long.MAX_VALUE
+}
 
 private fun unhex(value: Any?, width: Int): ByteBuffer {
     val text = typed<String>(value, "a string")
@@ -196,9 +206,11 @@ class SecaggAdapter(name: String, version: String) {
         }
         if (op == "hello") return hello + ("operations" to operations.mapValues { it.value.declared }) // [ADP-07]
         val operation = operations[op] ?: throw Unsupported() // [ADP-04]
+        beyond = false
         operation.params(params)
         params["rand"] = within("rand", sampled(operation), rand)
-        return operation.handler(params)
+        val result = operation.handler(params)
+        return if (beyond) throw Reject("bad_param", "an integer of more than 64 bits") else result
     }
 
     private fun sampled(operation: Operation): Form {

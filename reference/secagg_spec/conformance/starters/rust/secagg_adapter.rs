@@ -11,6 +11,7 @@
 
 #![allow(dead_code)]
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read, Write};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -186,9 +187,22 @@ fn is_decimal(text: &str) -> bool {
     all && (digits == "0" || !digits.starts_with('0'))
 }
 
+/// The most digits of an integer that reaches a handler.
+const LONGEST: usize = 40;
+
+thread_local! {
+    /// Whether the request holds an integer of more than 64 bits: its handler reads the nearest i64, and gives no result.
+    static BEYOND: Cell<bool> = const { Cell::new(false) };
+}
+
 fn number(digits: &str) -> Result<Value, Failure> {
-    let too_long = |_| refuse("bad_param", "an integer of more than 64 bits");
-    digits.parse().map(Value::Integer).map_err(too_long)
+    if digits.len() > LONGEST {
+        return Err(refuse("bad_param", &format!("an integer of more than {LONGEST} digits")));
+    }
+    Ok(Value::Integer(digits.parse().unwrap_or_else(|_| {
+        BEYOND.set(true);
+        if digits.starts_with('-') { i64::MIN } else { i64::MAX }
+    })))
 }
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -302,6 +316,7 @@ impl Adapter {
             return Ok(self.greet()); // [ADP-07]
         }
         let operation = self.operations.get_mut(op.as_str()).ok_or(Failure::Unsupported)?; // [ADP-04]
+        BEYOND.set(false);
         let mut p = read(&operation.params, params)?;
         let grade = operation.declared.get("randomness").unwrap_or(&self.hello["randomness"]);
         let samples = match (&operation.samples, grade.text()) {
@@ -311,11 +326,15 @@ impl Adapter {
         };
         let rand = samples.read(rand.into()).map_err(|failure| within("rand", failure))?;
         p.insert("rand".to_string(), rand);
-        catch_unwind(AssertUnwindSafe(|| (operation.handler)(&p))).unwrap_or_else(|panic| {
+        let answer = catch_unwind(AssertUnwindSafe(|| (operation.handler)(&p))).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let message = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or_default();
             Err(Failure::Broken(format!("panic: {message}")))
-        })
+        })?;
+        if BEYOND.get() {
+            return Err(refuse("bad_param", "an integer of more than 64 bits"));
+        }
+        Ok(answer)
     }
 
     fn greet(&self) -> Object {
