@@ -144,6 +144,25 @@ def test_a_raw_value_of_which_the_answer_is_not_made_is_the_fault_of_the_adapter
     assert "is not the raw value reduced, cut or filled up, as the adapter declares: " in failure.message
 
 
+@pytest.mark.requirement("CNF-58", "ADP-56")
+@pytest.mark.parametrize("operation", ["field.add", "quantizer.quantize", "mds.encode", "seal.open", "sample.field"])
+def test_a_raw_value_that_is_always_empty_is_the_fault_of_the_adapter(operation: str) -> None:
+    for seed in range(2):
+        failure = only(adapter_of(operation, lambda value, R: value[:0]), operation, seed=seed).failure
+        assert failure is not None
+        assert failure.clauses == ("ADP-56",)
+
+
+@pytest.mark.requirement("CNF-92")
+@pytest.mark.parametrize("operation", ["field.add", "mds.decode"])
+def test_an_implementation_that_gives_nothing_for_zeros_is_at_fault(operation: str) -> None:
+    adapter = adapter_of(operation, lambda value, R: value if any(value) else value[:0])
+    failure = only(adapter, operation, cases=15).failure
+    assert failure is not None
+    assert failure.message.endswith("with 0 elements; the adapter fills it up with zeros to 1")
+    assert len(failure.transcript) == 1
+
+
 _MEMBERS = "must have the member 'raw', with value"
 _FORM = "the raw value of value does not have its form"
 RAWS: list[tuple[Any, str]] = [

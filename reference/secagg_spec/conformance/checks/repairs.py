@@ -22,6 +22,7 @@ from secagg_spec.conformance.checks.base import (
     Check,
     CheckFailed,
     Declined,
+    Exchange,
     check,
     judge_again,
 )
@@ -37,6 +38,13 @@ _CARRIED = {"quantizer.quantize": ("QNT-05",)}
 
 
 _NONE_CAME = "not run: no raw value came, since each case fails without them as well"
+_ALL_EMPTY = "not run: each raw value was empty, where the result is zeros; so nothing shows whose zeros these are"
+_MORE = 3
+"""How many more cases show whether a raw value is ever more than empty."""
+
+
+class _Empty(CheckFailed):
+    """A raw value is empty, and its result zeros: what an adapter that gives no raw values shows of them, too."""
 
 
 class _Untrue(Exception):
@@ -54,7 +62,11 @@ def _register(operation: str, right: tuple[Check, ...]) -> None:
         """What the implementation gives is the result: its adapter need not reduce it, cut it or fill it up."""
         known = [one for one in right if one.runs_on(call.caps)]
         missed, first, given = Declined(), draw(st.integers(0, len(known) - 1)), False
-        for chosen in (*known[first:], *known[:first]):
+        doubt: tuple[_Empty, Exchange] | None = None
+        shown = False
+        for at, chosen in enumerate((*known[first:], *known[:first], *known[first : first + 1] * _MORE)):
+            if at >= len(known) and (shown or not doubt):
+                break
             call.transcript.clear()
             drawn = list[Any]()
             failed = _failed(chosen, partial(_kept, draw, drawn), call, probed=operation)
@@ -62,12 +74,21 @@ def _register(operation: str, right: tuple[Check, ...]) -> None:
             for exchange in asked:
                 if exchange.request.raw and exchange.answer and exchange.answer.kind == "result":
                     call.transcript[:], given = [exchange], True
-                    _judge(chosen, call.caps, exchange.request.params, exchange.answer.value, operation)
+                    try:
+                        _judge(chosen, call.caps, exchange.request.params, exchange.answer.value, operation)
+                    except _Empty as empty:
+                        doubt = doubt or (empty, exchange)
+                    shown |= _holds(exchange.answer.value["raw"])
             call.transcript[:] = asked
             if isinstance(failed, CheckFailed) and asked:
                 _refuse_other_answers(chosen, failed, drawn, call)
             if failed:
                 missed = failed if isinstance(failed, Declined) else Declined(_NONE_CAME)
+        if doubt and not shown:
+            raise Declined(_ALL_EMPTY)
+        if doubt:
+            call.transcript[:] = [doubt[1]]
+            raise doubt[0]
         if not given:
             raise missed
 
@@ -118,8 +139,8 @@ def _judge(
     for name in listed:
         try:
             for differs in _compared(rawable(operation)[name], name, given[name], result.get(name), R):
-                broken = _CARRIED.get(operation, chosen.clauses)
-                _fail(f"{operation}: the implementation gives {differs}", "wrong_value", *broken, repaired=True)
+                broken, kind = _CARRIED.get(operation, chosen.clauses), CheckFailed if _holds(given[name]) else _Empty
+                _fail(f"{operation}: the implementation gives {differs}", "wrong_value", *broken, repaired=kind)
         except ValueError as error:
             said = str(error) or "does not have its form"
             _fail(f"{operation}: the raw value of {name} {said}", "protocol", "ADP-55")
@@ -128,9 +149,15 @@ def _judge(
             _fail(f"{operation}: {name} {said}", "wrong_value", "ADP-56")
 
 
-def _fail(message: str, verdict: str, *clauses: str, repaired: bool = False) -> NoReturn:
-    failed = CheckFailed(verdict, message, step=LAST)
-    failed.clauses, failed.repaired = clauses, repaired
+def _holds(raw: Any) -> bool:
+    """Return whether a raw value, or one of several, is more than empty."""
+    entries = raw.values() if isinstance(raw, dict) else raw if isinstance(raw, list) else ()
+    return bool(raw) if isinstance(raw, str) else any(map(_holds, entries))
+
+
+def _fail(message: str, verdict: str, *clauses: str, repaired: type[CheckFailed] | None = None) -> NoReturn:
+    failed = (repaired or CheckFailed)(verdict, message, step=LAST)
+    failed.clauses, failed.repaired = clauses, repaired is not None
     raise failed
 
 
