@@ -32,18 +32,18 @@ def load(path: Path) -> dict[str, Any]:
     Raises
     ------
     UsageError
-        The file has another name than a run gives it, is absent, is not JSON, is of another version, lacks a member,
-        names an unknown check, or is not of one case with that of the requests.
+        The file has another name than a run gives it, is not JSON, is of another version, lacks a member, names an
+        unknown check, or is not of one case with that of the requests; or one of both is absent.
     """
     asked, beside = both(path)
-    lines = _lines(asked, needed=path == asked)
+    lines = _lines(asked)
     stored = files.with_schema(beside, files.read_json(beside), SCHEMA, "replays")
     missing = [name for name in ("check", "message", "draws", "seal") if name not in stored]
     if missing:
         raise UsageError(f"{beside}: the member {missing[0]!r} is missing")
     if not isinstance(stored["check"], str) or stored["check"] not in suite.everything():
         raise UsageError(f"{beside}: there is no check {schemas.shown(stored['check'])} in this kit")
-    if lines is not None and stored["seal"] != seal(lines, stored):
+    if stored["seal"] != seal(lines, stored):
         raise UsageError(f"{asked} and {beside.name} are not of one case: one of them was changed since the run")
     if not isinstance(stored.setdefault("answers_seen", []), list):
         raise UsageError(f"{beside}: 'answers_seen' is not a list of answers as a run writes them")
@@ -80,14 +80,10 @@ def seal(lines: bytes, expected: Mapping[str, Any]) -> str:
     return hashlib.sha256(hashlib.sha256(lines).digest() + text).hexdigest()
 
 
-def _lines(path: Path, *, needed: bool) -> bytes | None:
-    """Return the requests of a case, or None if their file is absent and not `needed`."""
+def _lines(path: Path) -> bytes:
+    """Return the requests of a case."""
     try:
         return system.regular(path).read_bytes()
-    except FileNotFoundError as error:
-        if not needed:
-            return None
-        raise UsageError(f"{path}: {error.strerror}") from None
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
 
