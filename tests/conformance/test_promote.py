@@ -93,6 +93,11 @@ def test_a_failure_becomes_a_vector_that_finds_the_bug(
         (["--id", "round-tiny", "--clause", "LSA-02"], "in use"),
         (["--id", "Found 1", "--clause", "LSA-02"], "lowercase"),
         (["--id", "found-1", "--clause", "LSA-99"], "no such clause"),
+        (
+            ["--id", "found-1", "--clause", "BAA-26"],
+            "--clause BAA-26: nothing that is asked of lightsecagg.mask decides",
+        ),
+        (["--id", "found-1", "--clause", "LSA-02", "--clause", "SEA-01"], "lightsecagg.mask/exact decides LSA-02"),
         (["--id", "found-1", "--clause", "LSA-02", "--comment", ""], "--comment: the text is empty"),
     ],
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec import documents, resources, system
-from secagg_spec.conformance.running import repros
+from secagg_spec.conformance.running import repros, suite
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.vectors import store
 from secagg_spec.conformance.vectors.base import Flag, Vector, VectorFile, ask, flags_of
@@ -45,6 +45,7 @@ def main(options: argparse.Namespace) -> int:
     flags = _flags(path, file, listed, options.flag, clauses[0])
     request = _request(repros.both(options.repro)[0])
     vector = decided(stored, request, options.id, clauses, options.comment, tuple(flags))
+    _refuse_foreign(clauses, vector.operation, stored["check"])
     _refuse_known(vector, [*store.load_all(), file])
     file.flags = listed or {**file.flags, **flags}
     file.vectors.append(vector)
@@ -172,6 +173,16 @@ def script(requests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _object(params: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = params.get(name)
     return value if isinstance(value, dict) else {}
+
+
+def _refuse_foreign(clauses: Sequence[str], operation: str, failed: str) -> None:
+    """Refuse a clause that neither the check that failed, nor any check or vector of the operation decides."""
+    decides = suite.find(failed).clauses
+    about = [check.clauses for check in suite.everything().values() if operation in check.operations]
+    for clause in clauses:
+        if not any(clause in decided for decided in (decides, *about)):
+            said = f"nothing that is asked of {operation} decides it; {failed} decides {', '.join(decides)}"
+            raise UsageError(f"--clause {clause}: {said}")
 
 
 def _refuse_known(vector: Vector, files: list[VectorFile]) -> None:
