@@ -31,7 +31,7 @@ def judged(name: str, id: str, verdict: str, known: bool) -> Judged:
     if verdict in VERDICTS:
         return failed(id, verdict, f"{name}, {id}", known=known)
     failure = Failure("not_run", "no time", ()) if verdict == "not_run" else None
-    return Judged(Outcome(REGISTRY[id], verdict, cases=3, failure=failure))
+    return Judged(Outcome(REGISTRY[id], verdict, cases=3 * (verdict != "unsupported"), failure=failure))
 
 
 def gravity(found: tuple[str, Any]) -> int:
@@ -112,6 +112,14 @@ def test_a_reason_that_several_findings_share_is_told_once() -> None:
         ["leak", "lib0"],
         ["crash", "lib2"],
     ]
+
+
+@pytest.mark.requirement("CNF-01")
+def test_an_implementation_that_was_asked_nothing_is_not_judged() -> None:
+    data = body([{IDS[0]: ("pass", False)}, {IDS[0]: ("unsupported", False)}])
+    said = brief.summary(data).splitlines()[-1]
+    assert said == "1 implementation judged, none with failures, 1 asked nothing: no unexpected failure."
+    assert brief.summary({**data, "targets": data["targets"][1:]}).splitlines()[-1] == "Nothing ran."
 
 
 @pytest.mark.requirement("CNF-94")

@@ -214,6 +214,16 @@ def test_known_failures_are_counted_and_not_green(known: int, new: int) -> None:
     assert target.exit_code == bool(new)
 
 
+@pytest.mark.requirement("CNF-01")
+def test_an_implementation_that_was_asked_nothing_is_not_judged() -> None:
+    check = REGISTRY["adapter/echo"]
+    asked = reporting.TargetReport("adapter", CAPS, [Judged(Outcome(check, "pass", cases=3))])
+    idle = reporting.TargetReport("other", CAPS, [Judged(Outcome(check, "unsupported"))])
+    said = reporting.conclusion([asked, idle, idle])
+    assert said == "1 implementation judged, no unexpected failure, 2 asked nothing"
+    assert reporting.conclusion([idle, idle]).startswith("2 implementations asked, and nothing judged: ")
+
+
 @pytest.mark.requirement("CNF-81")
 def test_invalid_input_that_several_operations_accept_in_the_same_way_is_one_finding() -> None:
     names = ("field.add", "field.multiply", "secagg.sum")

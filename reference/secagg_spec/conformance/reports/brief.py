@@ -170,8 +170,10 @@ def _stale(content: Mapping[str, Any]) -> list[str]:
 
 def _conclusion(content: Mapping[str, Any], paint: Paint) -> str:
     """Return what was found, in one sentence."""
-    judged, (style, says) = content["judged"], content["verdict"]
-    failing = sum(bool(target["findings"]) for target in judged)
+    known, (style, says) = content["judged"], content["verdict"]
+    judged = [one for one in known if one["cases"] or one["findings"] or one["not_run"]]
+    failing, idle = sum(bool(target["findings"]) for target in judged), len(known) - len(judged)
     head = f"{counted(len(judged), 'implementation')} judged, {failing or 'none'} with failures"
+    head += f", {idle} asked nothing" if idle else ""
     colour = {"passes": "good", "expected": "known", "fails": "bad"}.get(style, "strong")
     return f"{head}: {paint(says[:1].lower() + says[1:], colour)}." if judged else paint(f"{says}.", colour)

@@ -106,6 +106,11 @@ class TargetReport:
         return self.count(FAILED) + self.count(BROKE)
 
     @property
+    def asked(self) -> bool:
+        """Whether a check asked it something that counts."""
+        return any(judged.outcome.cases or judged.outcome.failure for judged in self.judged)
+
+    @property
     def exit_code(self) -> int:
         """The exit code for this implementation alone: 0, 1, 3 or 4."""
         return exit_code([self])
@@ -128,23 +133,25 @@ def exit_code(reports: Sequence[TargetReport]) -> int:
 
 def conclusion(reports: Sequence[TargetReport]) -> str:
     """Return the last sentence of a run: the number of judged implementations, and what went wrong."""
-    judged, absent = [report for report in reports if report.caps], sum(bool(report.absent) for report in reports)
+    known, absent = [report for report in reports if report.caps], sum(bool(report.absent) for report in reports)
+    judged = [report for report in known if report.asked]
     wrong = [
         _counted(sum(report.failed for report in judged), "unexpected failure"),
         _counted(sum(len(report.stale) for report in judged), "stale expectation"),
         _counted(sum(report.count(NOT_RUN) for report in judged), "check not run", "checks not run"),
         _counted(sum(bool(report.unusable) for report in reports), "could not be used", "could not be used"),
         _counted(absent, "absent from this machine", "absent from this machine"),
+        _counted((len(known) - len(judged)) * bool(judged), "asked nothing", "asked nothing"),
     ]
-    head = _counted(len(judged), "implementation") or "no implementation"
-    if judged and not any(entry.outcome.cases or entry.outcome.failure for report in judged for entry in report.judged):
+    head = _counted(len(judged or known), "implementation") or "no implementation"
+    if known and not judged:
         return f"{head} asked, and nothing judged: what is declared fits none of the checks that were chosen"
     found = ", ".join(part for part in wrong if part)
     if not wrong[0] and judged:
-        known = known_failures(sum(report.count(EXPECTED) for report in judged))
+        expected = known_failures(sum(report.count(EXPECTED) for report in judged))
         verdicts = {entry.outcome.verdict for report in judged for entry in report.judged}
         green = "no unexpected failure" if verdicts - {"unsupported", "not_run"} else ""
-        found = ", ".join(part for part in [known or green, found] if part)
+        found = ", ".join(part for part in [expected or green, found] if part)
     return f"{head} judged, {found}" if found else f"{head} judged"
 
 
