@@ -95,7 +95,9 @@ def load(path: Path) -> list[Expectation]:
         raise ExpectationsError(f"{path.name}: {shown(str(error), 200)}") from None
     unknown = sorted(set(content) - {"expect"})
     if unknown:
-        raise ExpectationsError(f"{path.name}: {unknown[0]!r} is unknown; entries are tables, each begun by [[expect]]")
+        raise ExpectationsError(
+            f"{path.name}: {_named(unknown[0])} is unknown; entries are tables, each begun by [[expect]]"
+        )
     entries = content.get("expect", [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ExpectationsError(f"{path.name}: 'expect' must be tables, each begun by [[expect]]")
@@ -103,16 +105,20 @@ def load(path: Path) -> list[Expectation]:
 
 
 def _entry(file: str, number: int, entry: dict[str, object]) -> Expectation:
-    wrong = sorted((_REQUIRED - set(entry)) | (set(entry) - _KEYS))
-    if wrong:
-        raise ExpectationsError(f"{file}, entry {number}: {wrong[0]!r} is missing or unknown; keys are {sorted(_KEYS)}")
+    missing, unknown = sorted(_REQUIRED - set(entry)), sorted(set(entry) - _KEYS)
+    if missing or unknown:
+        parts = [("missing", missing), ("unknown", unknown)]
+        said = "; ".join(f"{word}: {shown(', '.join(found), 100)}" for word, found in parts if found)
+        raise ExpectationsError(f"{file}, entry {number}: keys are {', '.join(sorted(_KEYS))}; {said}")
     for key, value in entry.items():
         listed = isinstance(value, list) and key in ("target", "verdict") and all(isinstance(v, str) for v in value)
         if not isinstance(value, str) and not listed:
-            raise ExpectationsError(f"{file}, entry {number}: {key} = {value!r} must be text")
-    unknown = sorted(set(_several(entry["verdict"])) - {*VERDICTS, RARE})
-    if unknown:
-        raise ExpectationsError(f"{file}, entry {number}: verdict {unknown[0]!r}; verdicts are {', '.join(VERDICTS)}")
+            raise ExpectationsError(f"{file}, entry {number}: {key} = {_named(value)} must be text")
+    others = sorted(set(_several(entry["verdict"])) - {*VERDICTS, RARE})
+    if others:
+        raise ExpectationsError(
+            f"{file}, entry {number}: verdict {_named(others[0])}; verdicts are {', '.join(VERDICTS)}"
+        )
     if not {*_several(entry["verdict"])} - {RARE}:
         raise ExpectationsError(f"{file}, entry {number}: verdict names no failure; verdicts are {', '.join(VERDICTS)}")
     if not entry["target"] or not str(entry["reason"]).strip():
@@ -122,11 +128,18 @@ def _entry(file: str, number: int, entry: dict[str, object]) -> Expectation:
     nowhere = [name for name in targets if not fnmatch.filter((ADAPTER, *TARGETS), name)]
     if nowhere:
         known = ", ".join((ADAPTER, *TARGETS))
-        raise ExpectationsError(f"{file}, entry {number}: there is no target {nowhere[0]!r}; targets are {known}")
+        raise ExpectationsError(f"{file}, entry {number}: there is no target {_named(nowhere[0])}; targets are {known}")
     if not any(fnmatch.fnmatchcase(check, checks) for check in suite.everything()):
-        raise ExpectationsError(f"{file}, entry {number}: no check of this kit matches {checks!r} (see --list-checks)")
-    said = str(entry.get("message", "")), str(entry["reason"])
-    return Expectation(targets, checks, _several(entry["verdict"]), *said)
+        raise ExpectationsError(
+            f"{file}, entry {number}: no check of this kit matches {_named(checks)} (see --list-checks)"
+        )
+    message, reason = str(entry.get("message", "")), str(entry["reason"])
+    return Expectation(targets, checks, _several(entry["verdict"]), message, reason)
+
+
+def _named(value: object) -> str:
+    """Return a value of the file as an error names it."""
+    return shown(repr(value), 100)
 
 
 def _several(value: object) -> tuple[str, ...]:
