@@ -133,6 +133,31 @@ def test_the_first_failure_ends_the_run_when_that_is_asked(capsys: pytest.Captur
     assert "ended early: a check failed" in out
 
 
+@pytest.mark.requirement("CNF-05")
+@pytest.mark.parametrize(
+    ("verdict", "fault", "rounds", "said"),
+    [
+        ("wrong_value", "none", 6, "passes"),
+        ("wrong_value", "none", 5, ""),
+        ('["wrong_value", "pass"]', "none", 6, ""),
+        ("crash", "wrong-value", 1, "fails as wrong_value instead"),
+    ],
+)
+def test_a_stale_expectation_fails_the_run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, verdict: str, fault: str, rounds: int, said: str
+) -> None:
+    expect = tmp_path / "expect.toml"
+    given = verdict if verdict.startswith("[") else f'"{verdict}"'
+    entry = f'target = "adapter"\nchecks = "field.add/exact"\nverdict = {given}\nreason = "known"\n'
+    expect.write_text(f"[[expect]]\n{entry}")
+    options = ["--rounds", str(rounds), "--expect", str(expect), "-k", "field.add/exact", "--", sys.executable, FAKE]
+    code, out, _ = run(capsys, tmp_path / "repro", *options, fault)
+    stale = f"STALE    adapter: field.add/exact ({verdict}): field.add/exact {said}"
+    assert (stale in out.splitlines()) == bool(said)
+    assert out.rstrip().endswith(", 1 stale expectation; seed 0") == bool(said)
+    assert code == bool(said)
+
+
 def test_a_failure_that_is_expected_is_no_failure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     expect = tmp_path / "expect.toml"
     entry = 'target = "adapter"\nchecks = "field.add/exact"\nverdict = "wrong_value"\nreason = "known"\n'

@@ -63,6 +63,8 @@ class Found:
     cases: int = 0
     reached: set[str] = field(default_factory=set)
     failed: dict[str, Outcome] = field(default_factory=dict)
+    passed: dict[str, Outcome] = field(default_factory=dict)
+    """The checks that passed with as many cases as a run asks for by itself: what is expected of them is stale."""
     not_run: dict[str, str] = field(default_factory=dict)
     pending: tuple[Check, Failure] | None = None
     ended: str = ""
@@ -83,17 +85,20 @@ class Found:
             kept = bounded(replace(failure, message=message))
             self._keep(Outcome(check, failure.verdict, cases=1, failure=kept))
 
-    def take(self, outcome: Outcome) -> None:
-        """Add the outcome of a check in one round."""
+    def take(self, outcome: Outcome, cases: int) -> None:
+        """Add the outcome of a check in one round that asks for so many cases."""
         self.pending = None
         self.cases += outcome.cases
         if outcome.cases:
             self.reached.add(outcome.check.id)
         if outcome.failure and outcome.verdict != "not_run":
             self._keep(outcome)
+        elif outcome.verdict == "pass" and not outcome.short and cases >= outcome.check.count(Settings.cases):
+            self.passed[outcome.check.id] = outcome
 
     def _keep(self, outcome: Outcome) -> None:
         self.failed.setdefault(outcome.check.id, outcome)
+        self.passed.pop(outcome.check.id, None)
         self.pending = None
 
 
@@ -139,7 +144,7 @@ def fuzz(connection: Connection, caps: Capabilities, plan: Plan, found: Found, t
 def _one(connection: Connection, caps: Capabilities, check: Check, settings: Settings, found: Found) -> None:
     """Run one check in one round; if the kit cannot run it, record that."""
     try:
-        found.take(run_check(connection, caps, check, settings))
+        found.take(run_check(connection, caps, check, settings), check.count(settings.cases))
     except AdapterUnusable as unusable:
         found.not_run[check.id] = f"the adapter could not be started again: {unusable}"
         found.ended = found.not_run[check.id]
@@ -206,7 +211,8 @@ def _report(
     name: str, connection: Any, caps: Capabilities, found: Found, entries: Sequence[Expectation]
 ) -> reporting.TargetReport:
     judged = expected.judge(name, list(found.failed.values()), entries)
-    return reporting.TargetReport(name, caps, judged, command=relative(connection.command))
+    stale = expected.stale(name, [*found.failed.values(), *found.passed.values()], entries)
+    return reporting.TargetReport(name, caps, judged, stale, command=relative(connection.command))
 
 
 def _write(report: reporting.TargetReport, folder: Path, found: Found) -> None:
@@ -221,15 +227,17 @@ def _summary(report: reporting.TargetReport, found: Found, plan: Plan) -> str:
     for is_expected, title in ((True, "expected failures"), (False, "FAILURES")):
         block = reporting.failures(report, expected=is_expected)
         blocks += [f"{report.name}: {title}\n{block}\n"] if block else []
+    blocks += [f"STALE    {line}" for line in report.stale]
     blocks += [f"NOT RUN  {check}\n         {shown(reason)}" for check, reason in found.not_run.items()]
     blocks += [f"ended early: {shown(found.ended)}"] if found.ended else []
     known = sum(not judged.unexpected for judged in report.judged)
     said = f"{found}, {known} of them expected" if known else str(found)
+    said += f", {counted(len(report.stale), 'stale expectation')}" if report.stale else ""
     return "\n".join([*blocks, f"{report.name} ({report.title}): {said}; seed {plan.seed}"])
 
 
 def _exit_code(report: reporting.TargetReport, found: Found) -> int:
-    if any(judged.unexpected for judged in report.judged):
+    if report.stale or any(judged.unexpected for judged in report.judged):
         return 1
     if found.not_run:
         return 3
