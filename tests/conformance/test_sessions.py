@@ -269,7 +269,7 @@ def spelt(answer: Answer, spelling: Callable[[str], str]) -> Answer:
     return Answer("result", value={"outbox": [spelling(text) for text in answer.value["outbox"]]})
 
 
-def tampered(phase: str, changed: Callable[[Any], Any], at: int = 0) -> Tampering:
+def tampered(phase: str, changed: Callable[[Any], Any], at: int = 0, **hello: Any) -> Tampering:
     """An adapter that changes a message of its outbox in one phase."""
 
     def change(taken: str, answer: Answer) -> Answer:
@@ -279,7 +279,7 @@ def tampered(phase: str, changed: Callable[[Any], Any], at: int = 0) -> Tamperin
         outbox[at] = encode(changed(parse(bytes.fromhex(outbox[at])))).hex()
         return Answer("result", value={**answer.value, "outbox": outbox})
 
-    return Tampering(change)
+    return Tampering(change, **hello)
 
 
 LEAVING = {
@@ -498,6 +498,22 @@ def test_a_user_that_draws_by_itself_sends_the_messages_of_its_step(
     with pytest.raises(Difference, match=said) as caught:
         mixed.play(secagg_deal(), {1: Tampering(change, randomness="none").player()})
     assert (caught.value.verdict, caught.value.party, caught.value.phase) == ("wrong_value", 1, phase)
+
+
+@pytest.mark.requirement("CNF-40", "CNF-58")
+@pytest.mark.parametrize(
+    ("protocol", "phase", "policy"),
+    [("secagg", "share_keys", {"prg.stream": "other"}), ("lightsecagg", "share", {"mds.code": "other"})],
+)
+@pytest.mark.parametrize("payload", [b"", b"None", bytes(200)])
+def test_a_server_that_changes_what_it_passes_on_is_at_fault_itself(
+    protocol: str, phase: str, policy: dict[str, str], payload: bytes
+) -> None:
+    policies = {**reference.build().hello["policy"], **policy}
+    adapter = tampered(phase, lambda message: replace(message, payload=payload), policy=policies)
+    with pytest.raises(Difference, match=r"message 0 \(\w+\), payload") as caught:
+        mixed.play(INPUTS[protocol], {SERVER: adapter.player()})
+    assert (caught.value.verdict, caught.value.party, caught.value.phase) == ("wrong_value", SERVER, phase)
 
 
 @pytest.mark.parametrize("goes_on", [False, True])

@@ -203,6 +203,7 @@ class Seat:
                 refused(answer, self.party, step.phase, right)
                 raise right
             sent = compare_frame(answer, self.party, step.phase, right.sent, right.state.aggregate)
+            _demand_unchanged(sent, inbox, self.party, step.phase)
             return replace(self, aggregate=answer.value.get("aggregate")), tuple(sent)
         try:
             after, outbox = self._shadowed(step, inbox, randomness)
@@ -259,6 +260,16 @@ def compare_frame(
         what = f"aggregate: got {answer.value.get('aggregate')}, must be {'None' if aggregate is None else 'a vector'}"
         raise Difference("wrong_value", party, phase, what)
     return sent
+
+
+def _demand_unchanged(sent: Sequence[Message], inbox: Inbox, party: int, phase: str) -> None:
+    """Raise the first difference between a message that a party passes on, and the same one as it came."""
+    came = {key(message): message for message in inbox}
+    for number, message in enumerate(sent):
+        right = came.get(key(message), message)
+        spot = _message_spot(number, message, right, field_codecs(type(right)))
+        if spot is not None:
+            raise Difference("wrong_value", party, phase, "", spot)
 
 
 def frame(kind: type[Message]) -> list[str]:
