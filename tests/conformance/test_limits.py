@@ -7,6 +7,7 @@ import functools
 import gc
 import inspect
 import json
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -303,3 +304,18 @@ def test_no_cache_is_without_a_bound() -> None:
         if entry.cache_parameters()["maxsize"] is None and inspect.signature(entry).parameters
     }
     assert found == set()
+
+
+@pytest.mark.requirement("ADP-09")
+@pytest.mark.parametrize(
+    ("reject", "said"),
+    [
+        ({}, "the reject has no code (ADP-09)"),
+        ({"code": None}, "reject code None is not one of the protocol's (ADP-09)"),
+        ({"code": 5}, "reject code 5 is not one of the protocol's (ADP-09)"),
+        ({"code": "5"}, "reject code '5' is not one of the protocol's (ADP-09)"),
+    ],
+)
+def test_an_error_tells_a_missing_code_and_a_number_from_text(reject: dict[str, Any], said: str) -> None:
+    with pytest.raises(AdapterBroken, match=re.escape(said)):
+        parse_answer(json.dumps({"id": 1, "reject": reject}).encode() + b"\n", 1)

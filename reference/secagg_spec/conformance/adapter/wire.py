@@ -200,7 +200,10 @@ def _answer(kind: str, content: Any) -> Answer:
         return Answer("error", message=message)
     code = content.get("code")
     if not isinstance(code, str) or code not in ALL_CODES:
-        raise AdapterBroken("protocol", f"reject code {str(code)[:80]!r} is not one of the protocol's (ADP-09)")
+        said = (
+            f"reject code {code!r:.80} is not one of the protocol's" if "code" in content else "the reject has no code"
+        )
+        raise AdapterBroken("protocol", f"{said} (ADP-09)")
     return Answer("reject", code=code, message=message, blamed=content.get("blamed"))
 
 
