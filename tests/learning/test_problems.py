@@ -160,6 +160,8 @@ def test_points_and_models_that_do_not_fit_are_refused() -> None:
         (x, y, weights * np.nan),
         (x, y, weights[:1]),
         (x, y, weights * 10),
+        (x, y, np.full(3, 1.7e308)),
+        (x * 1e71, y, weights),
         (x, y, np.array([-1.0, 1.0, 1.0])),
         (x[0], y, weights),
     ):
@@ -178,6 +180,9 @@ def test_points_and_models_that_do_not_fit_are_refused() -> None:
             for wrong in (np.zeros(problem.d + 1), np.zeros((1, problem.d)), [0.0] * problem.d, None):
                 with pytest.raises(ParameterError, match=r"^model(\.shape)? = "):
                     call(wrong, points)
+            for number, said in ((np.nan, "finite"), (np.inf, "finite"), (-1e71, r"at most 1e\+70 in magnitude")):
+                with pytest.raises(OutOfRange, match=rf"^model(\[0\])? = .*: must be {said}$"):
+                    call(np.full(problem.d, number), points)
         for call in (few.loss, few.gradient, few.moments):
             with pytest.raises(OutOfRange, match=r"^points\.y = 2: must be below 2$"):
                 call(np.zeros(few.d), points)
@@ -216,6 +221,9 @@ def test_samples_as_points() -> None:
         (("network", 2, 2, float("inf")), "decay"),
         (("network", 2, 2, 10**400), "decay"),
         (("network", 2, 2, True), "decay"),
+        (("network", 2, 2, 1e71), r"^decay = 1e\+71: must be a number in \[0, 1e\+70\]$"),
+        (("network", 2**40, 2, 0.0), "^d = "),
+        (("regression", 2**40, 2, 0.0), r"^d = 2199023255552: must be an integer in \[1, 268435456\]$"),
     ],
 )
 def test_what_is_no_problem_is_refused(arguments: tuple[Any, ...], fault: str) -> None:
@@ -236,10 +244,20 @@ def test_points_of_several_lengths_are_not_joined() -> None:
 
 
 def test_the_smoothness_is_that_of_points_that_fit() -> None:
-    regression = Regression(INPUTS, CLASSES, 0.0)
-    for size, said in (
-        (1, r"points\.x\.shape = "),
-        (INPUTS, r"points\.x = 1e\+200: must be at most 1e\+150 in magnitude$"),
-    ):
-        with pytest.raises(ParameterError, match=f"^{said}"):
-            regression.smoothness(Points(np.full((1, size), 1e200), np.array([0]), np.ones(1)))
+    with pytest.raises(ParameterError, match=r"^points\.x\.shape = "):
+        Regression(INPUTS, CLASSES, 0.0).smoothness(Points(np.ones((1, 1)), np.array([0]), np.ones(1)))
+
+
+@pytest.mark.parametrize("name", problems.PROBLEMS)
+@pytest.mark.parametrize("decay", [0.0, 1e70])
+@pytest.mark.parametrize("number", [0.0, 5e-324, 1e70])
+@pytest.mark.parametrize("size", [0.0, 5e-324, 1e70])
+@pytest.mark.filterwarnings("error")
+def test_nothing_overflows_at_the_ends_of_the_ranges(name: str, decay: float, number: float, size: float) -> None:
+    problem, rng = problems.build(name, 4, 3, decay), np.random.default_rng(5)
+    points = Points(size * rng.choice([-1.0, 1.0], (3, 4)), np.array([0, 1, 2]), np.full(3, 1 / 3))
+    model = number * rng.choice([-1.0, 1.0], problem.d)
+    found: list[Any] = [problem.loss(model, points), problem.gradient(model, points), *problem.moments(model, points)]
+    found += [problems.curvature(problem, model, points, rng)]
+    found += [problem.smoothness(points)] if isinstance(problem, Regression) else []
+    assert all(np.isfinite(one).all() for one in found)

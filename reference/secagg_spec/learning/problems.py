@@ -38,8 +38,10 @@ Outer: TypeAlias = tuple[tuple[RealArray, RealArray], ...]
 """The two factors (n, outputs) and (n, inputs) of the points' gradients, for each layer."""
 PROBLEMS = ("regression", "network")
 HIDDEN = 16
-_SQUARE = 1e150
-"""The largest magnitude of inputs whose products are added."""
+_LARGEST = 1e70
+"""The largest magnitude of inputs, of the numbers of models, and of decays: products of four of them are added."""
+_MOST = 2**28
+"""The most parameters, of 2 GiB."""
 _FLAT = 1e-6
 _STEP = 1e-4
 _ITERATIONS = 30
@@ -54,8 +56,8 @@ class Points:
     Raises
     ------
     ParameterError
-        There is no point, an array is of another type or shape, a number is not finite, a label or a weight is below 0,
-        or the weights do not add up to 1.
+        There is no point, an array is of another type or shape, a number is not finite, an input is above 10^70 in
+        magnitude, a label or a weight is below 0, or the weights do not add up to 1.
     """
 
     x: RealArray
@@ -63,7 +65,7 @@ class Points:
     weights: RealArray
 
     def __post_init__(self) -> None:
-        n = len(validate.reals("x", self.x, (None, None)))
+        n = len(_bounded("x", self.x, (None, None)))
         if not n:
             raise LengthMismatch("len(x)", 0, "1 or more")
         validate.array_shape("y", validate.signed("y", self.y), (n,))
@@ -72,8 +74,10 @@ class Points:
         weights = validate.reals("weights", self.weights, (n,))
         if weights.min() < 0:
             raise OutOfRange("weights", float(weights.min()), "at least 0")
-        if not np.isclose(weights.sum(), 1):
-            raise OutOfRange("sum(weights)", float(weights.sum()), "1")
+        with np.errstate(over="ignore"):  # an infinite sum is not 1 either
+            total = float(weights.sum())
+        if not np.isclose(total, 1):
+            raise OutOfRange("sum(weights)", total, "1")
 
     @classmethod
     def of(cls, samples: Samples, chosen: IntArray) -> Points:
@@ -120,6 +124,14 @@ def _equal(count: int) -> RealArray:
     return np.full(count, 1 / count)
 
 
+def _bounded(name: str, value: RealArray, shape: tuple[int | None, ...]) -> RealArray:
+    """Return an array of real numbers that are at most `_LARGEST` in magnitude."""
+    largest = float(np.abs(validate.reals(name, value, shape)).max(initial=0))
+    if largest > _LARGEST:
+        raise OutOfRange(name, largest, f"at most {_LARGEST:.0e} in magnitude")
+    return value
+
+
 @dataclass(frozen=True, eq=False)
 class Problem(validate.Plain, ABC):
     """A loss of models for points.
@@ -127,9 +139,9 @@ class Problem(validate.Plain, ABC):
     Parameters
     ----------
     inputs, classes : int
-        The number of inputs of a point, including the 1 at its end, and the number of labels.
+        The number of inputs of a point, including the 1 at its end, and the number of labels; d is at most 2^28.
     decay : float
-        A finite number, at least 0.
+        A number in [0, 10^70].
     """
 
     inputs: int
@@ -140,8 +152,9 @@ class Problem(validate.Plain, ABC):
         super().__post_init__()
         validate.integer("inputs", self.inputs, 1)
         validate.integer("classes", self.classes, 2)
-        if not validate.finite(self.decay) or self.decay < 0:
-            raise OutOfRange("decay", self.decay, "a finite number, at least 0")
+        validate.integer("d", self.d, 1, _MOST)
+        if not validate.finite(self.decay) or not 0 <= self.decay <= _LARGEST:
+            raise OutOfRange("decay", self.decay, f"a number in [0, {_LARGEST:.0e}]")
 
     @property
     @abstractmethod
@@ -163,7 +176,8 @@ class Problem(validate.Plain, ABC):
     def loss(self, model: RealArray, points: Points) -> float:
         """Return the loss in nats.
 
-        Raises `ParameterError` for a model or points of another form than the problem; so do the functions below.
+        Raises `ParameterError` for a model or points of another form than the problem, or a model with a number that
+        is not finite or above 10^70 in magnitude; so do the functions below.
         """
         model = self._fitting(model, points)
         logits = self.logits(model, points.x)
@@ -214,12 +228,11 @@ class Problem(validate.Plain, ABC):
         return means + self.decay * model, np.maximum(squares, 0.0)
 
     def _fitting(self, model: RealArray, points: Points) -> RealArray:
-        """Return a model, of any numbers, when it and the points fit the problem."""
+        """Return a model when it and the points fit the problem."""
         validate.array_shape("points.x", points.x, (None, self.inputs))
         if points.y.max() >= self.classes:
             raise OutOfRange("points.y", int(points.y.max()), f"below {self.classes}")
-        validate.array_shape("model", validate.binary64("model", model), (self.d,))
-        return model
+        return _bounded("model", model, (self.d,))
 
     @staticmethod
     def _summed(factors: Outer, weights: RealArray) -> RealArray:
@@ -269,12 +282,9 @@ class Regression(Problem):
         variance of u_c with probabilities p_c. It is at most a quarter of the largest squared difference of two entries
         of u, so at most |u|^2/2.
 
-        Raises `ParameterError` for points of another form than the problem, or with inputs whose squares are infinite.
+        Raises `ParameterError` for points of another form than the problem.
         """
         validate.array_shape("points.x", points.x, (None, self.inputs))
-        largest = float(np.abs(points.x).max())
-        if largest > _SQUARE:
-            raise OutOfRange("points.x", largest, f"at most {_SQUARE:.0e} in magnitude")
         moments = (points.x * points.weights[:, None]).T @ points.x
         return float(np.linalg.eigvalsh(moments)[-1] / 2 + self.decay)
 
@@ -326,7 +336,10 @@ class Network(Problem):
         return logits
 
     def outer(self, model: RealArray, points: Points) -> Outer:
-        """Return the factors of the gradient of each point's cross-entropy, the layer of tanh first."""
+        """Return the factors of the gradient of each point's cross-entropy, the layer of tanh first.
+
+        It is for checked arguments.
+        """
         below, above = self._matrices(model)
         hidden = np.tanh(points.x @ below.T)
         signals = _with_one(hidden)
