@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -145,4 +146,60 @@ def test_images_of_another_shape_are_refused(name: str, shape: tuple[int, ...]) 
 
 def test_a_model_without_dense_layers_has_none() -> None:
     assert models.Model("x", (models.Convolution(1, 3, 8),)).dense is None
-    assert models.Model("x", ()).dense is None
+
+
+OTHER: Any = None
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: models.Dense(-1, 3), r"inputs = -1: must be an integer in \[0, 4294967295\]"),
+        (lambda: models.Dense(1, 0), r"outputs = 0: must be an integer in \[1, 4294967295\]"),
+        (lambda: models.Model("x", (models.Dense(0, 3),)), "the least size of a layer = 0: "),
+        (lambda: models.Convolution(1, -6, 5), "filters = -6: "),
+        (lambda: models.Convolution(1, 6, 5, -1), r"padding = -1: must be an integer in \[0, "),
+        (lambda: models.Maxima(2, 0), "stride = 0: "),
+        (lambda: models.Model("x", OTHER), "layers = 'NoneType': "),
+        (lambda: models.Model("x", (models.Positive(), OTHER)), r"layers = \['Positive', 'NoneType'\]: must be layers"),
+        (lambda: models.Model("x", ()), "the least size of a layer = 0: "),
+        (lambda: models.Model("x", (models.Positive(),)), "the least size of a layer = 0: "),
+        (lambda: models.Model("x", (models.Dense(2**20, 2**20),)), r"d = .*: must be an integer in \[1, 268435456\]"),
+    ],
+)  # fmt: skip
+def test_layers_and_models_of_other_sizes_are_refused(make: Callable[[], object], said: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{said}"):
+        make()
+
+
+def test_sizes_of_numpy_become_those_of_python() -> None:
+    size: Any = np.int8(100)
+    layers: Any = [models.Dense(size, size)]
+    assert type(layers[0].inputs) is int
+    assert models.Model("x", layers).d == 10100
+
+
+@pytest.mark.parametrize("kind", "?bBhHiIlLqQefd")
+@pytest.mark.parametrize("order", "<>")
+def test_arrays_of_either_order_of_bytes_become_tensors(kind: str, order: Literal["<", ">"]) -> None:
+    array = np.array([0, 1], np.dtype(kind).newbyteorder(order))
+    assert models.tensor(array, "cpu").tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("array", "said"),
+    [
+        (None, "array = 'NoneType': "),
+        ([1.0], "array = 'list': "),
+        (np.ma.masked_array([1.0]), "array = 'MaskedArray"),
+        (np.array([1.0], object), r"array\.dtype = 'object': must be a type of integers or real numbers of 64 bits"),
+        (np.array([1j]), r"array\.dtype = 'complex128': "),
+        (np.array(["1"]), r"array\.dtype = '<U1': "),
+    ],
+)
+def test_what_is_no_array_of_numbers_becomes_no_tensor(array: Any, said: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{said}"):
+        models.tensor(array, "cpu")
+    kind: Any = 5
+    with pytest.raises(ParameterError, match=r"^dtype = 'int': must be of the class dtype"):
+        models.tensor(np.zeros(1), "cpu", kind)

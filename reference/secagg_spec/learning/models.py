@@ -40,13 +40,13 @@ from secagg_spec.errors import LengthMismatch, ParameterError
 from secagg_spec.learning.datasets import Dataset, Samples
 from secagg_spec.learning.digits import check_labels
 
-_PART = 1000
+_PART, _WORD, _MOST = 1000, 8, 2**28
 _SMALL = 64
 """Images of at most this many pixels get the smaller hidden layer."""
 
 
 class Layer(Protocol):
-    """A layer: the shapes of its parameters, the number of inputs of one unit, and its function of a batch."""
+    """A layer: the shapes of its parameters, and its functions of a batch, for checked arguments."""
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
@@ -56,12 +56,31 @@ class Layer(Protocol):
         """Return the output of the layer for a batch."""
 
     def of_many(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
-        """Return the outputs (U, n, ...) of U layers, for a batch (U, n, ...) and parameters (U, ...) of each."""
+        """Return the outputs (U, n, ...) of U layers, for a batch (U, n, ...) and parameters (U, ...) of each.
+
+        It is for checked arguments.
+        """
+
+
+class _Sized(validate.Plain):
+    """The base of layers with sizes, each a 32-bit integer above 0.
+
+    A padding may be 0, and so may the inputs that are left of images that are too small; no model has such a layer.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, value in vars(self).items():
+            if name != "shapes":
+                validate.integer(name, value, int(name not in ("padding", "inputs")), validate.MAX_COUNT)
 
 
 @dataclass(frozen=True)
-class Dense:
-    """A dense layer on vectors; inputs of other shapes are flattened to vectors."""
+class Dense(_Sized):
+    """A dense layer on vectors; inputs of other shapes are flattened to vectors.
+
+    Raises `ParameterError` for sizes that are none; so do the layers below.
+    """
 
     inputs: int
     outputs: int
@@ -72,18 +91,18 @@ class Dense:
         return (self.outputs, self.inputs), (self.outputs,)
 
     def __call__(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
-        """Return the outputs of a batch."""
+        """Return the outputs of a batch, for checked arguments."""
         weights, biases = parameters
         return functional.linear(x.flatten(1), weights, biases)
 
     def of_many(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
-        """Return the outputs of many layers, each for its own batch."""
+        """Return the outputs of many layers, each for its own batch, for checked arguments."""
         weights, biases = parameters
         return torch.baddbmm(biases.unsqueeze(1), x.flatten(2), weights.transpose(1, 2))
 
 
 @dataclass(frozen=True)
-class Convolution:
+class Convolution(_Sized):
     """A convolution with square kernels and stride 1."""
 
     channels: int
@@ -97,12 +116,15 @@ class Convolution:
         return (self.filters, self.channels, self.kernel, self.kernel), (self.filters,)
 
     def __call__(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
-        """Return the outputs of a batch."""
+        """Return the outputs of a batch, for checked arguments."""
         weights, biases = parameters
         return functional.conv2d(x, weights, biases, padding=self.padding)
 
     def of_many(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
-        """Return the outputs of many layers, each for its own batch, as groups of one convolution."""
+        """Return the outputs of many layers, each for its own batch, as groups of one convolution.
+
+        It is for checked arguments.
+        """
         weights, biases = parameters
         count = len(x)
         side_by_side = x.transpose(0, 1).flatten(1, 2)
@@ -112,7 +134,7 @@ class Convolution:
 
 
 @dataclass(frozen=True)
-class Maxima:
+class Maxima(_Sized):
     """The largest value in each window."""
 
     size: int
@@ -121,11 +143,11 @@ class Maxima:
     shapes: tuple[tuple[int, ...], ...] = ()
 
     def __call__(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
-        """Return the maxima of a batch."""
+        """Return the maxima of a batch, for checked arguments."""
         return functional.max_pool2d(x, self.size, self.stride, self.padding)
 
     def of_many(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
-        """Return the maxima of many batches."""
+        """Return the maxima of many batches, for checked arguments."""
         maxima = self(x.flatten(0, 1))
         return maxima.reshape(*x.shape[:2], *maxima.shape[1:])
 
@@ -137,11 +159,11 @@ class Positive:
     shapes: tuple[tuple[int, ...], ...] = ()
 
     def __call__(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
-        """Return the positive part of each number of a batch."""
+        """Return the positive part of each number of a batch, for checked arguments."""
         return functional.relu(x)
 
     def of_many(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
-        """Return the positive part of each number of many batches."""
+        """Return the positive part of each number of many batches, for checked arguments."""
         return self(x)
 
 
@@ -157,6 +179,11 @@ class Model:
         Applied one after the other; the output is the logits of the classes.
     glorot : bool
         Whether it is initialised as in HeteroSAg rather than as in PyTorch.
+
+    Raises
+    ------
+    ParameterError
+        A layer lacks what `Layer` has, or has no input, or there is no parameter, or more than 2^28.
     """
 
     name: str
@@ -165,7 +192,13 @@ class Model:
     shapes: tuple[tuple[int, ...], ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shapes", tuple(shape for layer in self.layers for shape in layer.shapes))
+        layers = validate.sequence("layers", self.layers, "layers")
+        if not all(hasattr(layer, "shapes") and hasattr(layer, "of_many") for layer in layers):
+            raise ParameterError("layers", list(map(validate.class_of, layers)), "layers, such as Dense and Positive")
+        object.__setattr__(self, "layers", tuple(layers))
+        object.__setattr__(self, "shapes", tuple(shape for layer in layers for shape in layer.shapes))
+        validate.integer("the least size of a layer", min(map(min, self.shapes), default=0), 1)
+        validate.integer("d", self.d, 1, _MOST)
 
     @property
     def d(self) -> int:
@@ -201,19 +234,25 @@ class Model:
         yield np.zeros(biases) if self.glorot else rng.uniform(-bound, bound, biases)
 
     def views(self, flat: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Return the parameters in a vector (d,), or in each of several vectors (U, d), as views of its memory."""
+        """Return the parameters in a vector (d,), or in each of several vectors (U, d), as views of its memory.
+
+        It is for checked arguments, as are the two functions below.
+        """
         parts = torch.split(flat, [math.prod(shape) for shape in self.shapes], dim=-1)
         return tuple(part.view(*part.shape[:-1], *shape) for part, shape in zip(parts, self.shapes, strict=True))
 
     def logits(self, parameters: Sequence[torch.Tensor], x: torch.Tensor) -> torch.Tensor:
-        """Return the logits (n, classes) of images (n, channels, side, side)."""
+        """Return the logits (n, classes) of images (n, channels, side, side), for checked arguments."""
         left = iter(parameters)
         for layer in self.layers:
             x = layer(x, *(next(left) for _ in layer.shapes))
         return x
 
     def logits_of_many(self, parameters: Sequence[torch.Tensor], x: torch.Tensor) -> torch.Tensor:
-        """Return the logits (U, n, classes) of U models, for images (U, n, channels, side, side) of each."""
+        """Return the logits (U, n, classes) of U models, for images (U, n, channels, side, side) of each.
+
+        It is for checked arguments.
+        """
         left = iter(parameters)
         for layer in self.layers:
             x = layer.of_many(x, *(next(left) for _ in layer.shapes))
@@ -283,17 +322,23 @@ def _parts(samples: Samples, device: str) -> Iterator[tuple[torch.Tensor, torch.
 
 
 def tensor(array: NDArray[Any], device: str, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """Return a copy of an array on a device, of its own type or another; the array may be read-only or backwards.
+    """Return a copy of an array on a device, of its type or another; the array and its bytes may be backwards.
 
-    Raises `ParameterError` for what is no name of a device, and for a device that PyTorch does not have here.
+    Raises `ParameterError` for what is no array of integers or real numbers and no type of PyTorch, for what is no name
+    of a device, and for a device that PyTorch does not have here.
     """
+    if validate.array("array", array, None).dtype.kind not in "biuf" or array.dtype.itemsize > _WORD:
+        raise ParameterError("array.dtype", str(array.dtype), "a type of integers or real numbers of 64 bits at most")
+    if dtype is not None:
+        validate.instance("dtype", dtype, torch.dtype)
     try:
         place = torch.device(device)
         if place.type != "cpu":
             torch.zeros(1, device=place).cpu()
     except (RuntimeError, TypeError, AssertionError, NotImplementedError):
         raise ParameterError("device", device, "a device that PyTorch has here, such as cpu or cuda") from None
-    return torch.from_numpy(np.array(array, order="C")).to(device=place, dtype=dtype)
+    native = array.dtype.str[1:]
+    return torch.from_numpy(np.array(array, native, order="C").view(native)).to(device=place, dtype=dtype)
 
 
 # ---------------------------------------------------------------------------------------------------------- the models
