@@ -49,10 +49,10 @@ class _Absent:
 def guard(module: str) -> None:
     """Let the public functions and classes of a module refuse arguments of a wrong class.
 
-    A module calls it in its last line. Looked at are the arguments of public functions, of the public methods of
-    public classes and of what makes one, that are annotated with a class of this library, a truth value, a random
-    generator of numpy, a path, a mapping, a collection, a function or a class, or with one of these or None; and the
-    members of a data class that are annotated with one of these classes.
+    A module calls it in its last line. Looked at are the arguments of public functions, of the public methods of public
+    classes and of what makes one, that are annotated with a class of this library, a truth value, a random generator of
+    numpy, a path (which may be text), a mapping, a collection, a function or a class, or with one of these or None; and
+    the members of a data class that are annotated with one of these classes.
 
     Parameters
     ----------
@@ -173,6 +173,8 @@ class _Wanted:
             if not all(hasattr(value, one) for one in self.methods):
                 wanted = f"an object with what {self.kind.__name__} has: {', '.join(sorted(self.methods))}"
                 raise ParameterError(name, validate.class_of(value), wanted)
+        elif self.kind is Path:
+            validate.path_of(name, value)
         elif not self.shape:
             validate.instance(name, value, self.kind)
         elif not isinstance(value, self.kind) or isinstance(value, _TEXTS):
