@@ -115,6 +115,38 @@ def test_folders_are_paths_or_text(tmp_path: Path) -> None:
         for call in (digits.holds_mnist, digits.mnist, lambda one: files.read(one, files.WRITERS)):
             with pytest.raises(ParameterError, match=r"^folder = .*: must be a path of the file system"):
                 call(where)
+    assert not digits.holds_mnist(tmp_path / ("a" * 5000))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"raw": None}, "raw = 'NoneType': "),
+        ({"raw": IMAGES.astype(object)}, r"raw\.dtype = 'object': must be a type of integers or real numbers"),
+        ({"raw": IMAGES[0]}, r"raw\.shape = \(3, 3\): must be \(any, 3, 3\)"),
+        ({"raw": IMAGES[:, :2]}, r"raw\.shape = \(2, 2, 3\): "),
+        ({"raw": np.zeros((), np.uint8)}, r"raw\.shape = \(\): "),
+        ({"raw": IMAGES[:0], "labels": np.array([], np.int64)}, r"len\(raw\) = 0: "),
+        ({"raw": IMAGES - 1.0}, "raw = -1.0: must be between 0 and 255.0"),
+        ({"raw": IMAGES * np.nan}, "raw = nan: "),
+        ({"largest": 50.0}, "raw = .*: must be between 0 and 50.0"),
+        ({"largest": 0.0}, "largest = 0.0: must be a finite number above 0"),
+        ({"largest": np.inf}, "largest = inf: "),
+        ({"largest": "1"}, "largest = '1': "),
+        ({"labels": np.array([7])}, r"labels\.shape = \(1,\): must be \(2\)"),
+        ({"labels": np.array([7, 10])}, r"labels\[1\] = 10: "),
+        ({"labels": [7, 2]}, "labels = 'list': "),
+    ],
+)
+def test_images_and_labels_that_do_not_fit_are_refused(changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{said}"):
+        digits.Digits(**{"name": "some", "raw": IMAGES, "largest": 255.0, "labels": np.array([7, 2]), **changed})
+
+
+@pytest.mark.parametrize("count", [-1, 2.0, "2", None])
+def test_a_count_of_samples_is_an_integer(count: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^count = .*: must be an integer >= 0$"):
+        digits.numbers_of_samples("chosen", np.array([0]), count)
 
 
 def test_images_are_chosen_by_their_numbers() -> None:
@@ -123,7 +155,15 @@ def test_images_are_chosen_by_their_numbers() -> None:
     for wrong in (np.array([-1]), np.array([2]), np.array([0.0]), np.array([True, False]), [0], None):
         with pytest.raises(ParameterError, match=r"^chosen"):
             data.images(wrong)
-    for wrong in (image.tolist(), image[:2], image.ravel(), image.astype(np.float32), image + np.inf, None):
+    for wrong in (
+        image.tolist(),
+        image[:2],
+        image.ravel(),
+        image.astype(np.float32),
+        image + np.inf,
+        image + 1e200,
+        None,
+    ):
         with pytest.raises(ParameterError, match=r"^image"):
             data.squares(wrong)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import math
+import os
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,24 +18,49 @@ from secagg_spec import system
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import RealArray
-from secagg_spec.errors import OutOfRange, ParameterError
+from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 
 CLASSES = 10
 """The digits."""
 _CHUNK = 4096
 _MOST = 1 << 28
 _ROUNDING = 1e-9
+_SQUARE = 1e150
+"""The largest magnitude of values whose squares are added."""
 _IMAGES, _LABELS = "mnist/train-images-idx3-ubyte.gz", "mnist/train-labels-idx1-ubyte.gz"
 
 
 @dataclass(frozen=True, eq=False)
 class Digits:
-    """Square images (n, side, side), their largest value, and the digit on each (n,)."""
+    """Square images (n, side, side), their largest value, and the digit on each (n,).
+
+    Raises
+    ------
+    ParameterError
+        The images are no array of real numbers or of another shape, there are none, or not as many as labels.
+    OutOfRange
+        The largest value is not finite and above 0, a value is not between 0 and that, or a label is no digit.
+    """
 
     name: str
     raw: NDArray[np.generic]
     largest: float
     labels: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if validate.array("raw", self.raw, None).dtype.kind not in "uif":
+            raise ParameterError("raw.dtype", str(self.raw.dtype), "a type of integers or real numbers")
+        side = self.raw.shape[-1] if self.raw.ndim else None
+        validate.array_shape("raw", self.raw, (None, side, side))
+        if not self.raw.size:
+            raise LengthMismatch("len(raw)", len(self.raw), "one image or more, of one pixel or more")
+        if not validate.finite(self.largest) or not self.largest > 0:
+            raise OutOfRange("largest", self.largest, "a finite number above 0")
+        low, high = float(self.raw.min()), float(self.raw.max())
+        if not 0 <= low <= high <= self.largest:
+            raise OutOfRange("raw", low if not low >= 0 else high, f"between 0 and {self.largest}")
+        check_labels("labels", self.labels, CLASSES)
+        validate.array_shape("labels", self.labels, (len(self.raw),))
 
     @property
     def side(self) -> int:
@@ -51,9 +77,12 @@ class Digits:
     def squares(self, image: RealArray) -> RealArray:
         """Return the sum of squared differences between an image and each image of the data, up to rounding.
 
-        Raises `ParameterError` for an image that is no float64 array of the size of the others, or is not finite.
+        Raises `ParameterError` for an image that is no float64 array of the size of the others, or has a value that is
+        not finite or above 10^150 in magnitude.
         """
-        validate.reals("image", image, self.raw.shape[1:])
+        largest = float(np.abs(validate.reals("image", image, self.raw.shape[1:])).max())
+        if largest > _SQUARE:
+            raise OutOfRange("image", largest, f"at most {_SQUARE:.0e} in magnitude")
         flat = self.raw.reshape(len(self.raw), -1)
         lengths, products = np.empty(len(flat)), np.empty(len(flat))
         for start in range(0, len(flat), _CHUNK):
@@ -98,12 +127,13 @@ def numbers_of_samples(name: str, part: NDArray[Any], count: int) -> NDArray[np.
     Raises
     ------
     ParameterError
-        It is no array of integers.
+        It is no array of integers, or the count is no integer of at least 0.
     LengthMismatch
         It is no vector.
     OutOfRange
         A number is outside [0, count); the error names the first.
     """
+    count = validate.integer("count", count, 0)
     if validate.array(name, part, None).dtype.kind not in "iu":
         raise ParameterError(f"{name}.dtype", str(part.dtype), "a type of integers, the numbers of samples")
     validate.array_shape(name, part, (None,))
@@ -116,7 +146,7 @@ def numbers_of_samples(name: str, part: NDArray[Any], count: int) -> NDArray[np.
 def holds_mnist(folder: Path) -> bool:
     """Return whether a folder has the training images of MNIST; raises `ParameterError` for what is no path."""
     folder = validate.path_of("folder", folder)
-    return all((folder / name).is_file() for name in (_IMAGES, _LABELS))
+    return all(os.path.isfile(folder / name) for name in (_IMAGES, _LABELS))  # Path's raises where a name is too long
 
 
 def mnist(folder: Path) -> Digits:

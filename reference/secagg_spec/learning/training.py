@@ -78,7 +78,10 @@ class LocalSGD(validate.Plain):
 
 
 def batches(part: IntArray, sgd: LocalSGD, rng: np.random.Generator) -> Iterator[IntArray]:
-    """Yield a user's batches of sample numbers; each epoch has all of the user's samples in fresh order (EXP-06)."""
+    """Yield a user's batches of sample numbers; each epoch has all of the user's samples in fresh order (EXP-06).
+
+    It is for checked arguments.
+    """
     for _ in range(sgd.epochs):
         order = part[rng.permutation(len(part))]
         for start in range(0, len(order), sgd.batch):
