@@ -18,7 +18,7 @@ from secagg_spec.arithmetic.quantizer import largest_level
 from secagg_spec.crypto.channels import PlainChannel
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import ParameterError, TooFewSurvivors
-from secagg_spec.planning import odds, traffic
+from secagg_spec.planning import choices, odds, traffic
 from secagg_spec.planning.choices import PROTOCOLS, Choice, Out, answer
 from secagg_spec.planning.plan import nearest, plan
 from secagg_spec.planning.wishes import Wish
@@ -473,6 +473,26 @@ def test_bytes_of_what_no_table_has_are_refused(changed: dict[str, Any], said: s
     assert traffic.sent(**right) > 0  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match=f"^{said}"):
         traffic.sent(**{**right, **changed})
+
+
+@pytest.mark.parametrize("name", ["N", "T", "left"])
+@pytest.mark.parametrize("number", [-1, "3", 3.0, None])
+def test_a_threshold_is_for_numbers_of_users(name: str, number: Any) -> None:
+    right: dict[str, Any] = {"N": 9, "T": 2, "left": 8}
+    assert choices.threshold(**right) == 6
+    with pytest.raises(ParameterError, match=rf"^{name} = .*: must be an integer in \[0, 4294967295\]$"):
+        choices.threshold(**{**right, name: number})
+
+
+def test_rounds_are_counted_in_a_table_of_steps() -> None:
+    table: Any = (*secagg.TABLE, "upload")
+    with pytest.raises(ParameterError, match=r"^table = 'str': must be of the class Step$"):
+        choices.rounds_of(table)
+
+
+def test_a_plan_that_there_is_not_says_why() -> None:
+    with pytest.raises(choices.Fails, match="SAG-01"):
+        choices.secagg_plan(replace(LOOSE, users=3, colluders=Fraction(99, 100)))
 
 
 def test_a_protocol_that_there_is_not_is_refused_with_the_one_that_is_close() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from math import comb
 from typing import Any
@@ -45,6 +46,7 @@ CALLS: dict[Callable[..., Any], dict[str, Any]] = {
     odds.least_dropouts: {"users": 5, "rate": Fraction(1, 3), "allowed": Fraction(1, 2)},
     odds.without_companions: {"rounds": 3, "rate": Fraction(1, 3), "others": 4, "least": 1, "stop": Fraction(1, 2)},
     odds.exactly_without_companions: {"rounds": 3, "rate": Fraction(1, 3), "others": 4, "least": 1},
+    odds.first: {"low": 2, "high": 5},
     odds.logarithm: {"value": Fraction(1, 3)},
     odds.short: {"number": Fraction(1, 3)},
 }
@@ -53,6 +55,7 @@ CALLS: dict[Callable[..., Any], dict[str, Any]] = {
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: str(call.__name__))
 def test_what_is_no_number_and_no_probability_is_refused(call: Callable[..., Any]) -> None:
     arguments = CALLS[call]
+    call = partial(call, holds=lambda number: number > 3) if call is odds.first else call
     call(**arguments)
     for name, right in arguments.items():
         above = name in {"value", "number", "stop"}
@@ -61,6 +64,50 @@ def test_what_is_no_number_and_no_probability_is_refused(call: Callable[..., Any
         for value in wrong:
             with pytest.raises(ParameterError, match=rf"^{name} = .*: must be a"):
                 call(**{**arguments, name: value})
+
+
+def test_a_bound_is_settled_by_fractions_alone() -> None:
+    right: dict[str, Any] = dict.fromkeys(("bound", "allowed", "error"), Fraction(1, 2))
+    assert odds.settled(exact=lambda: flint.fmpq(1, 2), **right) == Fraction(1, 2)
+    for name in right:
+        with pytest.raises(ParameterError, match=rf"^{name} = 'str': must be of the class Fraction$"):
+            odds.settled(exact=lambda: flint.fmpq(1, 2), **{**right, name: "1/2"})
+
+
+def test_the_first_number_is_between_its_ends() -> None:
+    truths: Any = (lambda number: number > 3, lambda number: "yes" if number > 3 else None)
+    assert [odds.first(0, 2**62, holds) for holds in truths] == [4, 4]
+    assert odds.first(0, 3, truths[0]) == 3
+    with pytest.raises(ParameterError, match=r"^high = 4: must be an integer in \[5, "):
+        odds.first(5, 4, truths[0])
+
+
+def test_an_exact_probability_that_is_too_long_is_refused_as_such() -> None:
+    calls: tuple[Callable[[], Any], ...] = (
+        lambda: odds.exactly_at_least(10**6, Fraction(1, 3**9), 2),
+        lambda: odds.exactly_without_companions(10**4, Fraction(1, 3), 9, 2),
+    )
+    for call in calls:
+        with pytest.raises(odds.TooLong, match=r"^bits of the exact probability = \d+: must be at most 2097152$"):
+            call()
+
+
+@pytest.mark.requirement("PLN-03")
+@pytest.mark.parametrize("trials", [2, 100, 3000])
+@pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(9, 10)])
+def test_a_tail_on_either_side_of_the_mean_is_certified(trials: int, rate: Fraction) -> None:
+    for least in {1, 2, trials // 10, int(trials * rate), int(trials * rate) + 1, trials} - {0}:
+        exact = odds.exactly_at_least(trials, rate, least)
+        found = odds.at_least(trials, rate, least)
+        above = flint.fmpq(found.numerator, found.denominator) - exact
+        assert 0 <= above <= exact * flint.fmpq(1, 2**60)
+
+
+@pytest.mark.parametrize(("rate", "least"), [(Fraction(9, 10), 2), (Fraction(1, 10), 999_999), (Fraction(1, 2), 1)])
+def test_a_tail_far_from_the_mean_takes_no_minutes(rate: Fraction, least: int) -> None:
+    """Each takes a fraction of a second, and the first took more than 46 s as the sum of nearly all terms."""
+    with bounded(10):
+        assert odds.at_least(10**6, rate, least) <= 1
 
 
 @pytest.mark.requirement("PLN-03")

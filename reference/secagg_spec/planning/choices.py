@@ -38,7 +38,7 @@ from secagg_spec.protocols.heterosag.round import TABLE as HETEROSAG_TABLE
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.multi_round import round as multi_round
 from secagg_spec.protocols.secagg import round as secagg
-from secagg_spec.protocols.steps import Role, Table
+from secagg_spec.protocols.steps import Role, Step, Table
 from secagg_spec.selection import batches
 
 R = MAX_MODULUS
@@ -155,8 +155,8 @@ class Protocol:
     plan: Callable[[Wish], Answer]
 
 
-class _Fails(Exception):
-    """A constraint fails; the arguments are the reason and the clause."""
+class Fails(Exception):
+    """A constraint of a plan fails; the arguments are the reason and the clause. `answer` returns them as `Out`."""
 
 
 def answer(key: str, wish: Wish) -> Answer:
@@ -172,7 +172,7 @@ def answer(key: str, wish: Wish) -> Answer:
         return Out(key, reason, "spec/basecagg.md, introduction", True)
     try:
         return protocol.plan(wish)
-    except _Fails as fails:
+    except Fails as fails:
         reason, source = fails.args
         return Out(key, reason, source)
 
@@ -182,7 +182,7 @@ def answer(key: str, wish: Wish) -> Answer:
 
 def _need(holds: bool, reason: str, source: str) -> None:
     if not holds:
-        raise _Fails(reason, source)
+        raise Fails(reason, source)
 
 
 def _left(wish: Wish, D: int, source: str) -> int:
@@ -202,7 +202,8 @@ def _level(modulus: int, weight: int, clip: Fraction) -> int:
 
 def rounds_of(table: Table) -> int:
     """Return how often a user sends something, by the table of phases."""
-    return sum(bool(step.role is Role.USER and step.sends) for step in table)
+    steps = [validate.instance("table", step, Step) for step in table]
+    return sum(bool(step.role is Role.USER and step.sends) for step in steps)
 
 
 def alone(wish: Wish, allowed: Fraction) -> Fraction:
@@ -248,13 +249,16 @@ def threshold(N: int, T: int, left: int) -> int:
     """Return t of the complete graph, for `left` users that are left at least.
 
     It is the least number above (N + T)/2, with which a server that names different survivors gets no single input, or
-    `left` where that is less.
+    `left` where that is less. Raises `ParameterError` for what are no numbers of users.
     """
+    N, T, left = (
+        validate.integer(name, value, 0, validate.MAX_COUNT) for name, value in (("N", N), ("T", T), ("left", left))
+    )
     return min(left, max(T + 2, (N + T) // 2 + 1))
 
 
 def secagg_plan(wish: Wish) -> Answer:
-    """Return a plan of SecAgg on the complete graph."""
+    """Return a plan of SecAgg on the complete graph; raises `Fails` where there is none."""
     N, T = wish.users, wish.colluding
     D = odds.least_dropouts(N, wish.dropout, wish.failure)
     left = _left(wish, D, "SAG-01")
@@ -276,7 +280,7 @@ def sparse_numbers(wish: Wish) -> tuple[int, int, int, Odds, Odds]:
     Half of the allowed failure is for more dropouts than D, half for too few holders. Of the allowed leak a quarter
     each is for surrounded users, for cuts, for dropouts beyond those that cuts are counted with, and for rounds
     together. More than half of all users as neighbours are not looked for: the complete graph promises more at little
-    more cost.
+    more cost. Raises `Fails` where no graph is good enough.
     """
     N, T, J = wish.users, wish.colluding, wish.rounds
     D = odds.least_dropouts(N, wish.dropout, wish.failure / 2)
@@ -314,7 +318,7 @@ def sparse_numbers(wish: Wish) -> tuple[int, int, int, Odds, Odds]:
 
 
 def sparse_plan(wish: Wish) -> Answer:
-    """Return a plan of SecAgg on a sparse graph."""
+    """Return a plan of SecAgg on a sparse graph; raises `Fails` where there is none."""
     N, T = wish.users, wish.colluding
     D, k, t, failure, leak = sparse_numbers(wish)
     level = _level(R, N, wish.clip)
@@ -336,7 +340,10 @@ def _lightsecagg_bytes(N: int, U: int, T: int, d: int) -> tuple[int, int, int]:
 
 
 def lightsecagg_plan(wish: Wish) -> Answer:
-    """Return a plan of LightSecAgg; U = N - D makes shares as short as they can be."""
+    """Return a plan of LightSecAgg; U = N - D makes shares as short as they can be.
+
+    Raises `Fails` where there is none.
+    """
     N, T = wish.users, wish.colluding
     D = odds.least_dropouts(N, wish.dropout, wish.failure)
     U, leak = _left(wish, D, "LSA-01"), _not_alone(wish, wish.leak)
@@ -355,7 +362,10 @@ def lightsecagg_plan(wish: Wish) -> Answer:
 
 
 def heterosag_plan(wish: Wish) -> Answer:
-    """Return a plan of HeteroSAg: one group, as many subgroups of 5, 3 and 2 as keep T + 2 users often enough."""
+    """Return a plan of HeteroSAg: one group, as many subgroups of 5, 3 and 2 as keep T + 2 users often enough.
+
+    Raises `Fails` where there is none.
+    """
     N, T, p = wish.users, wish.colluding, wish.dropout
     D = odds.least_dropouts(N, p, wish.failure / 2)
     left = _left(wish, D, "HSA-01")
@@ -422,6 +432,7 @@ def multi_round_plan(wish: Wish) -> Answer:
     """Return a plan of Multi-RoundSecAgg: everybody is chosen, in the smallest batches that hide two honest users.
 
     A batch that loses a user is left out of the sum (MRA-18), and as many batches may be lost as makes failure rare.
+    Raises `Fails` where there is no plan.
     """
     c, p = wish.colluding, wish.dropout
     T = c + 2
@@ -471,7 +482,10 @@ def _buffer(wish: Wish, source: str) -> int:
 
 
 def basecagg_plan(wish: Wish) -> Answer:
-    """Return a plan of BASecAgg, with the levels and the staleness of the column `paper`."""
+    """Return a plan of BASecAgg, with the levels and the staleness of the column `paper`.
+
+    Raises `Fails` where there is none.
+    """
     N, T = wish.users, wish.colluding
     D = odds.least_dropouts(N, wish.dropout, wish.failure)
     U, K = N - D, _buffer(wish, "BSA-01")
@@ -497,7 +511,10 @@ def basecagg_plan(wish: Wish) -> Answer:
 
 
 def basa_plan(wish: Wish) -> Answer:
-    """Return a plan of BASA in the profile `settle`: as many spare positions as make failure rare."""
+    """Return a plan of BASA in the profile `settle`: as many spare positions as make failure rare.
+
+    Raises `Fails` where there is none.
+    """
     N, T, p = wish.users, wish.colluding, wish.dropout
     K = _buffer(wish, "BAA-01")
     most = min(N, basa.MAX_POSITIONS) - K

@@ -9,8 +9,9 @@ pi_r                  the probability of one set of r of J rounds
 ====================  ==============================================================
 
 A tail is computed by ball arithmetic: the result is at least the probability, and larger by at most 2^-60 of it. Where
-this error alone lets it seem larger than an allowed number, the exact probability decides (`settled`). Sparse graphs
-have probabilities of their own, in `privacy.sparse`.
+this error alone lets it seem larger than an allowed number, the exact probability decides (`settled`). Trials are of
+users or rounds, and as many at most as a wish may have: a tail of 10^6 trials takes seconds at most. Sparse graphs have
+probabilities of their own, in `privacy.sparse`.
 
 Source: spec/planning.md, section 3 (PLN-03 to PLN-05).
 """
@@ -30,6 +31,7 @@ import flint
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import ParameterError
+from secagg_spec.planning.wishes import MOST_ROUNDS, MOST_USERS
 
 _BITS, _MOST_BITS, _SURE = 192, 2**14, 61
 _NEGLIGIBLE, _TINY = Fraction(1, 2**64), Fraction(1, 2**1100)
@@ -41,7 +43,7 @@ _RARE = -45.0
 """The logarithm of a probability below 2^-64: (e m / k)^k bounds that k events happen when m are expected."""
 
 
-class _TooLong(Exception):
+class TooLong(ParameterError):
     """An exact probability has more digits than are worth their time."""
 
 
@@ -53,7 +55,7 @@ def at_least(trials: int, rate: Fraction, least: int, allowed: Fraction = Fracti
     Raises
     ------
     ParameterError
-        The trials are no number of at least 0, `least` is no integer, or a probability is no fraction in [0, 1].
+        The trials are no number in [0, 10^6], `least` is no integer, or a probability is no fraction in [0, 1].
     """
     trials, least = _counts(trials, least)
     validate.probability("rate", rate)
@@ -62,7 +64,11 @@ def at_least(trials: int, rate: Fraction, least: int, allowed: Fraction = Fracti
         return Fraction(1)
     if least > trials or rate == 0:
         return Fraction(0)
-    bound = _certified(lambda: _arb(rate).beta_lower(least, trials - least + 1, True))
+    others = trials - least + 1
+    if least <= trials * rate:  # the other tail is the smaller one, and takes much less time
+        bound = _certified(lambda: 1 - _arb(1 - rate).beta_lower(others, least, True))
+    else:
+        bound = _certified(lambda: _arb(rate).beta_lower(least, others, True))
     return settled(bound, allowed, lambda: exactly_at_least(trials, rate, least), ERROR)
 
 
@@ -78,7 +84,7 @@ def fewer_than(trials: int, rate: Fraction, bound: int, allowed: Fraction = Frac
 def _counts(trials: int, least: int, name: str = "least") -> tuple[int, int]:
     """Return the trials, and how many of them happen, as ``int``."""
     least = validate.integer(name, least, -2 * validate.MAX_COUNT, 2 * validate.MAX_COUNT)
-    return validate.integer("trials", trials, 0, validate.MAX_COUNT), least
+    return validate.integer("trials", trials, 0, MOST_USERS), least
 
 
 def settled(bound: Fraction, allowed: Fraction, exact: Callable[[], flint.fmpq], error: Fraction) -> Fraction:
@@ -95,9 +101,16 @@ def settled(bound: Fraction, allowed: Fraction, exact: Callable[[], flint.fmpq],
         Returns the probability.
     error : Fraction
         At least the error of the bound, as a part of the probability.
+
+    Raises
+    ------
+    ParameterError
+        A number is no fraction.
     """
+    for name, value in (("bound", bound), ("allowed", allowed), ("error", error)):
+        validate.instance(name, value, Fraction)
     if allowed < bound <= allowed * (1 + error):
-        with suppress(_TooLong):
+        with suppress(TooLong):
             return allowed if exact() <= _fmpq(allowed) else bound
     return bound
 
@@ -106,7 +119,7 @@ def exactly_at_least(trials: int, rate: Fraction, least: int) -> flint.fmpq:
     """Return the probability of `at_least` itself; it is for `settled`, which lets go one that is too long.
 
     It is a^n / b^n times a sum. Each term is the one before times a fraction, and so halves are put together. Raises
-    `ParameterError` as `at_least` does.
+    `ParameterError` as `at_least` does, and as `TooLong` for a probability of more than 2^21 bits.
     """
     trials, least = _counts(trials, least)
     validate.probability("rate", rate)
@@ -130,7 +143,7 @@ def exactly_at_least(trials: int, rate: Fraction, least: int) -> flint.fmpq:
 
 def _check_length(bits: int) -> None:
     if bits > _LONGEST:
-        raise _TooLong
+        raise TooLong("bits of the exact probability", bits, f"at most {_LONGEST}")
 
 
 def some(trials: int, rate: Fraction) -> Fraction:
@@ -154,9 +167,9 @@ def least_dropouts(users: int, rate: Fraction, allowed: Fraction) -> int:
     Raises
     ------
     ParameterError
-        The users are no number of at least 0, the rate is no fraction in [0, 1], or what is allowed is none above 0.
+        The users are no number in [0, 10^6], the rate is no fraction in [0, 1], or what is allowed is none above 0.
     """
-    users = validate.integer("users", users, 0, validate.MAX_COUNT)
+    users = validate.integer("users", users, 0, MOST_USERS)
     validate.probability("rate", rate)
     if not validate.probability("allowed", allowed):
         raise ParameterError("allowed", allowed, "a fraction above 0")
@@ -212,7 +225,8 @@ def without_companions(rounds: int, rate: Fraction, others: int, least: int, sto
     Raises
     ------
     ParameterError
-        A number of rounds or users is none, the rate is no fraction in [0, 1], or `stop` is none of at least 0.
+        The rounds are no number in [1, 10^4], the users are none in [0, 10^6], `least` is none above 0, the rate is no
+        fraction in [0, 1], or `stop` is none of at least 0.
     """
     rounds, others, least = _companions(rounds, others, least)
     validate.probability("rate", rate)
@@ -226,7 +240,7 @@ def without_companions(rounds: int, rate: Fraction, others: int, least: int, sto
 def exactly_without_companions(rounds: int, rate: Fraction, others: int, least: int) -> flint.fmpq:
     """Return the probability of `without_companions` itself; it is for `settled`, like `exactly_at_least`.
 
-    Raises `ParameterError` as `without_companions` does.
+    Raises `ParameterError` as `without_companions` does, and as `TooLong` for a probability of more than 2^21 bits.
     """
     rounds, others, least = _companions(rounds, others, least)
     validate.probability("rate", rate)
@@ -242,8 +256,8 @@ def exactly_without_companions(rounds: int, rate: Fraction, others: int, least: 
 def _companions(rounds: int, others: int, least: int) -> tuple[int, int, int]:
     """Return the numbers of rounds, of other users, and of those that are to be companions, as ``int``."""
     rounds, others = (
-        validate.integer(name, value, low, validate.MAX_COUNT)
-        for name, value, low in (("rounds", rounds, 1), ("others", others, 0))
+        validate.integer(name, value, low, most)
+        for name, value, low, most in (("rounds", rounds, 1, MOST_ROUNDS), ("others", others, 0, MOST_USERS))
     )
     return rounds, others, validate.integer("least", least, 1, validate.MAX_COUNT)
 
@@ -282,8 +296,14 @@ def _few(rounds: int, rate: Fraction, r: int, others: int, least: int) -> flint.
 
 
 def first(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """Return the least number in [low, high] for which a condition holds that holds from some number on."""
-    return low + bisect_left(range(low, high), True, key=holds)
+    """Return the least number in [low, high] for which a condition holds that holds from some number on.
+
+    It is `high` where the condition holds for no number below. Raises `ParameterError` for what are no integers of at
+    least 0 and at most 2^62, or where `low` is above `high`.
+    """
+    low = validate.integer("low", low, 0, 2**62)
+    high = validate.integer("high", high, low, 2**62)
+    return low + bisect_left(range(low, high), True, key=lambda number: bool(holds(number)))
 
 
 def _fmpq(number: Fraction) -> flint.fmpq:
