@@ -175,6 +175,9 @@ def test_drawn_delays_have_the_mean_and_variance_of_their_law(law: Any, spread: 
         (SEED, 1, 1, "uniform", -1, 1),
         (SEED, 1, 1, "uniform", 0, math.inf),
         (7, 1, 1, "uniform", 0, 1),
+        (SEED, 2**24 + 1, 0, "uniform", 0, 1),
+        (SEED, 1, 2**24 + 1, "uniform", 0, 1),
+        (SEED, 2**12, 2**12 + 1, "uniform", 0, 1),
     ],
 )
 def test_numbers_of_delays_that_are_none_are_refused(arguments: Any) -> None:

@@ -26,6 +26,8 @@ from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.selection.logs import CUT
 
 COLUMNS = ("time", "kind", "user")
+MOST_DELAYS = 2**24
+"""The most delays that are drawn at once, of about 1 GiB."""
 DOWNLOAD, UPLOAD, TIMEOUT = "download", "upload", "timeout"
 _NOT_ZERO = re.compile(r"[^e]*[1-9]", re.ASCII | re.IGNORECASE)
 _KIND = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
@@ -141,15 +143,16 @@ def drawn_delays(seed: bytes, N: int, count: int, law: Law, low: float, high: fl
     Raises
     ------
     ParameterError
-        A number is not one, is negative or not finite, the law is unknown, or `high` is below `low`.
+        A number is not one, is negative or not finite, the law is unknown, `high` is below `low`, or the users or all
+        delays are more than 2^24.
     OutOfRange
         A delay is not finite, as `high` is too large.
     """
     low, high = _time("low", low), _time("high", high)
     if law not in ("exponential", "uniform") or high < low:
         raise ParameterError("law", (law, low, high), "'exponential' or 'uniform', with low <= high")
-    users = range(validate.integer("N", N, 1, validate.MAX_COUNT))
-    count = validate.integer("count", count, 0, validate.MAX_COUNT)
+    users = range(validate.integer("N", N, 1, MOST_DELAYS))
+    count = validate.integer("count", count, 0, MOST_DELAYS // len(users))
     draws = [draw_rounding(SeededSource(seed, f"delays of user {user}"), count).tolist() for user in users]
     rows = [[low + (high - low) * (u if law == "uniform" else -math.log1p(-u)) for u in row] for row in draws]
     if not all(math.isfinite(delay) for row in rows for delay in row):

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.errors import DuplicateUser, OutOfRange, ParameterError, UnknownUser
+from secagg_spec.learning import clock
 from secagg_spec.learning.clock import Buffered, Costs, ServerStep, Update, Work, buffered, synchronous
 from secagg_spec.learning.streams import CHOICE, DELAY, stream
 
@@ -260,6 +261,30 @@ def test_no_time_is_infinite() -> None:
             synchronous([[0]], Work(1e308, 0), costs, 0)
         with pytest.raises(OutOfRange, match=r"^work = "):
             buffered(Buffered(1, 1, 1), 1, Work(1e308, 0), costs, 0)
+
+
+@pytest.mark.parametrize(
+    ("work", "costs"), [(Work(1, 1), Costs(after=1e308)), (Work(0, 0), Costs(after=1)), (Work(1, 0), Costs(after=1e6))]
+)
+def test_a_server_that_is_too_slow_for_its_users_is_refused(
+    work: Work, costs: Costs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clock, "MOST_UPDATES", 1000)
+    with pytest.raises(OutOfRange, match=r"^costs = .*: must be such that all steps come before 1001 updates do$"):
+        buffered(Buffered(9, 3, 2), 1, work, costs, 0)
+
+
+@pytest.mark.parametrize(
+    ("plan", "steps", "said"),
+    [
+        (Buffered(9, 3, 2), 2**21 + 1, r"steps = 2097153: must be an integer in \[1, 2097152\]"),
+        (Buffered(2**33 - 3, 1, 2**32 - 1), 1, "steps = 1: "),
+        (Buffered(2**32, 2**32 - 1, 1), 1, r"plan\.at_once = 4294967295: must be an integer in \[1, 4194304\]"),
+    ],
+)
+def test_more_updates_than_there_is_room_for_are_refused(plan: Buffered, steps: int, said: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{said}"):
+        buffered(plan, steps, Work(1, 1), Costs(), 0)
 
 
 @pytest.mark.parametrize("number", [1, -1, 2.0, True, "2", None])

@@ -39,6 +39,8 @@ from secagg_spec.learning.streams import CHOICE, DELAY, stream
 
 _Process: TypeAlias = Generator[Any, Any, None]
 _FIRST, _NEXT = 0, 1
+MOST_UPDATES = 2**22
+"""The most updates of buffered training: they take minutes and about 1 GiB."""
 _LAST_OF_INSTANT = EventPriority(2)
 
 
@@ -188,13 +190,14 @@ def buffered(plan: Buffered, steps: int, work: Work, costs: Costs, seed: int) ->
     """Return the first steps of a server that receives the updates of users who come and go (EXP-18, EXP-19).
 
     A user that begins is drawn uniformly from the users that are not at work, not waiting, and not in the buffer that
-    is being filled. So no user is in a buffer twice, as the protocols demand.
+    is being filled. So no user is in a buffer twice, as the protocols demand. While the server is busy, users go on
+    training, and their updates count for `MOST_UPDATES` too.
 
     Parameters
     ----------
     plan : Buffered
     steps : int
-        The number of server steps, at least 1.
+        The number of server steps, at least 1; all together have at most 2^22 updates.
     work : Work
     costs : Costs
         Costs with visits are for a protocol that takes users one at a time, in order of arrival.
@@ -204,12 +207,14 @@ def buffered(plan: Buffered, steps: int, work: Work, costs: Costs, seed: int) ->
     ------
     ParameterError
         There are visits, but not exactly one per position of the buffer; an argument is of another class; or the seed
-        is no seed of a stream.
+        is no seed of a stream; or more than 2^22 users are at work, or more updates would come.
     OutOfRange
-        A time is not finite, as the work and the costs are too large.
+        A time is not finite, as the work and the costs are too large; or so many updates come before the last step that
+        the server is too slow for them.
     """
     validate.instance("plan", plan, Buffered)
-    validate.integer("steps", steps, 1, validate.MAX_COUNT)
+    validate.integer("plan.at_once", plan.at_once, 1, MOST_UPDATES)
+    validate.integer("steps", steps, 1, MOST_UPDATES // plan.buffer)
     validate.instance("work", work, Work)
     if len(validate.instance("costs", costs, Costs).visits) not in (0, plan.buffer):
         raise ParameterError("visits", list(costs.visits), f"none, or {plan.buffer}: one for each position")
@@ -217,6 +222,8 @@ def buffered(plan: Buffered, steps: int, work: Work, costs: Costs, seed: int) ->
     for place in range(plan.at_once):
         queue.clock.process(queue.place(place))
     queue.clock.run(until=queue.done)
+    if len(queue.steps) < steps:
+        raise OutOfRange("costs", costs, f"such that all steps come before {MOST_UPDATES + 1} updates do")
     return _timed(queue.steps, work)
 
 
@@ -279,6 +286,7 @@ class _Queue:
         self.busy: list[int] = []
         self.buffer: list[Update] = []
         self.steps: list[ServerStep] = []
+        self.came = 0
 
     def place(self, place: int) -> _Process:
         """Let one user after another train and send."""
@@ -308,6 +316,9 @@ class _Queue:
 
     def _put(self, update: Update) -> None:
         """Add an update to the buffer; the server handles a full buffer as soon as it is free."""
+        self.came += 1
+        if self.came > MOST_UPDATES:
+            self._end()
         self.buffer.append(update)
         if len(self.buffer) == self.plan.buffer:
             full, self.buffer = tuple(self.buffer), []
@@ -321,6 +332,11 @@ class _Queue:
             yield self.clock.timeout(self.costs.after)
             self.steps.append(ServerStep(self.clock.now, full))
         if len(self.steps) == self.wanted:
+            self._end()
+
+    def _end(self) -> None:
+        """Let the clock stop."""
+        if not self.done.triggered:
             self.done.succeed()
 
 

@@ -53,6 +53,8 @@ _LARGEST = float(np.finfo(np.float32).max)
 class LocalSGD(validate.Plain):
     """Local SGD: E epochs of batches of B samples, the learning rate, momentum, and weight decay.
 
+    Training takes time and memory in proportion to the epochs.
+
     Raises
     ------
     ParameterError
