@@ -68,10 +68,19 @@ def test_counting_and_algebra_agree_on_what_is_told() -> None:
 @pytest.mark.parametrize(
     ("R", "sums", "said"),
     [
-        (0, [], "R = 0: must be an integer >= 2"),
+        (0, [], r"R = 0: must be an integer in \[2, 1048576\]"),
+        (255, [], r"R = 255: must be such that R\^n, for n = 3 updates and masks, is at most 1048576"),
+        (2, [{0: True}], "sums = 'bool': must be integers as coefficients"),
+        (2, [{0: 1}] * 21, "sums = '21 combinations': must be at most 1048576 values of them modulo R = 2"),
         (2, [{0: 1, 7: 1}], r"sums = 7: must be one of the users that uploaded, \(0, 1\)"),
     ],
 )
 def test_what_cannot_be_counted_is_refused(R: int, sums: list[dict[int, int]], said: str) -> None:
     with pytest.raises(ParameterError, match=f"^{said}$"):
         counted(R, VOID, TWO, (), sums)
+
+
+def test_large_coefficients_and_colluders_that_there_are_not() -> None:
+    assert counted(3, VOID, TWO, (), [{0: 3**60 + 1, 1: 1 - 3**60}]) == (True, True)
+    with pytest.raises(ParameterError, match=r"^coalition = 2: must be a user in \[0, 2\)$"):
+        counted(2, VOID, TWO, (2,), [])

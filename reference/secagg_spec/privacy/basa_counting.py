@@ -10,6 +10,7 @@ Source: spec/basa.md, section 4; BASA, section 3.2.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from math import log2
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,13 +18,15 @@ from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
-from secagg_spec.errors import UnknownUser
+from secagg_spec.errors import ParameterError, UnknownUser
 from secagg_spec.privacy.basa import PAIR, SELF, Situation, Timeouts
 
 Numbers: TypeAlias = NDArray[np.int64]
 Name: TypeAlias = tuple[str, int, int]
 Sum: TypeAlias = Mapping[int, int]
 """A combination of updates: the coefficient of each user's update."""
+_MOST = 2**20
+"""The most values of all updates and masks that are tried, and of all combinations that are compared."""
 
 
 class Comparison(NamedTuple):
@@ -45,7 +48,7 @@ def counted(
     Parameters
     ----------
     R : int
-        A small modulus: all R^n values of n updates and masks are tried.
+        A small modulus: all R^n values of n updates and masks are tried, at most 2^20.
     rule : Timeouts
     situation : Situation
     coalition : collection of int
@@ -55,20 +58,29 @@ def counted(
     Raises
     ------
     ParameterError
-        R is below 2.
-    UnknownUser
-        A combination names a user whose update did not reach the server.
+        R is below 2, a coefficient is no integer, or there are more than 2^20 values to try or of the combinations.
+    UnknownUser, DuplicateUser
+        A combination names a user whose update did not reach the server, or the coalition one that got no key, or one
+        twice.
     """
-    R = validate.integer("R", R, 2)
-    for user in (user for one in sums for user in one):
-        if user not in situation.uploaded:
-            raise UnknownUser("sums", user, f"one of the users that uploaded, {situation.uploaded}")
+    R = validate.integer("R", R, 2, _MOST)
+    coalition = validate.users("coalition", [*coalition], len(situation.holders))
+    for one in validate.sequence("sums", sums, "mappings"):
+        for user, coefficient in validate.mapping("sums", one).items():
+            if user not in situation.uploaded:
+                raise UnknownUser("sums", user, f"one of the users that uploaded, {situation.uploaded}")
+            validate.secret_integer("sums", coefficient, "integers as coefficients")
+    sums = [{user: divmod(coefficient, R)[1] for user, coefficient in one.items()} for one in sums]
+    own: list[Sum] = [{user: 1} for user in situation.uploaded if user in coalition]
+    if (len(sums) + len(own)) * log2(R) > log2(_MOST):
+        raise ParameterError("sums", f"{len(sums)} combinations", f"at most {_MOST} values of them modulo R = {R}")
     names = [("x", user, 0) for user in situation.uploaded]
     updates = len(names)
     names += [("s", user, j) for user in situation.uploaded for j in _after(situation, user)]
     names += [("b", user, 0) for user in situation.uploaded if rule.own]
+    if len(names) * log2(R) > log2(_MOST):
+        raise ParameterError("R", R, f"such that R^n, for n = {len(names)} updates and masks, is at most {_MOST}")
     values = np.indices((R,) * len(names)).reshape(len(names), R ** len(names))
-    own: list[Sum] = [{user: 1} for user in situation.uploaded if user in coalition]
     seen = _codes(R, [_row(names, view) for view in _views(rule, situation, coalition)], values)
     known = _codes(R, [_row(names, {("x", user, 0): c for user, c in one.items()}) for one in (*sums, *own)], values)
     return _compared(_codes(R, np.eye(updates, len(names), dtype=np.int64), values), seen, known)
