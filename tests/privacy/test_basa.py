@@ -469,12 +469,48 @@ def test_whether_an_epoch_was_closed_is_a_truth_value(closed: Any) -> None:
         ),
         (lambda two: model.witness(Epoch(RING, SETTLE, two), {0: -1}), r"functional = -1: must be an integer in \[0, "),
         (lambda two: list(model.audit(RING, SETTLE, [two], -1)), "largest = -1: must be an integer >= 0$"),
-        (lambda two: list(model.every_pattern(-1)), "positions = -1: must be an integer >= 0$"),
-        (lambda two: list(model.every_repeat(-1)), "positions = -1: must be an integer >= 0$"),
-        (lambda two: list(model.every_stop(-1)), "positions = -1: must be an integer >= 0$"),
-        (lambda two: list(model.every_settled(2, -1, 2)), "positions = -1: must be an integer >= 0$"),
+        (lambda two: list(model.every_pattern(-1)), r"positions = -1: must be an integer in \[0, 65536\]$"),
+        (lambda two: list(model.every_repeat(-1)), r"positions = -1: must be an integer in \[0, 65536\]$"),
+        (lambda two: list(model.every_stop(-1)), r"positions = -1: must be an integer in \[0, 65536\]$"),
+        (lambda two: list(model.every_settled(2, -1, 2)), r"positions = -1: must be an integer in \[0, 65536\]$"),
         (lambda two: list(model.every_settled(-1, 2, 2)), "K = -1: must be an integer >= 0$"),
-        (lambda two: Situation(-1, ()), "positions = -1: must be an integer >= 0$"),
+        (lambda two: Situation(-1, ()), r"positions = -1: must be an integer in \[0, 65536\]$"),
+        (lambda two: next(model.every_pattern(2**16 + 1)), "positions = 65537: must be an integer in "),
+        (lambda two: next(model.every_repeat(2**31)), "positions = 2147483648: must be an integer in "),
+        (
+            lambda two: next(model.every_repeat(2, [("early",)])),
+            "extras = 'early': must be one of accepted, late, gone",
+        ),
+        (lambda two: next(model.every_settled(2, 3, cast(Any, "2"))), "enough = '2': must be an integer >= 0$"),
+        (
+            lambda two: next(model.every_settled(2, 3, 2, (Holder(1, GONE),))),
+            "holders = .*one for each position from 0",
+        ),
+        (lambda two: model.arrivals(SETTLE, cast(Any, "3"), 4, 3, {}), "K = '3': must be an integer >= 0$"),
+        (lambda two: model.arrivals(SETTLE, 3, 4, -1, {}), "enough = -1: must be an integer >= 0$"),
+        (lambda two: model.arrivals(SETTLE, 3, 4, 3, {0: "accepte"}), "fates = 'accepte': must be one of accepted, "),
+        (lambda two: model.arrivals(SETTLE, 3, 4, 3, {-1: LATE}), "fates = -1: must be an integer >= 0$"),
+        (lambda two: list(model.every_coalition(cast(Any, ("0", 1)))), "people = '0': must be an integer >= 0$"),
+        (lambda two: two.at(-1), r"user = -1: must be a user in \[0, 2\)$"),
+        (lambda two: two.boxes(2), r"user = 2: must be a user in \[0, 2\)$"),
+        (lambda two: two.until(-1), r"user = -1: must be an integer in \[0, 2\]$"),
+        (lambda two: replace(two, holders=(0, 1)), "holders = 'int': must be of the class Holder$"),
+        (lambda two: replace(two, offered={2: ()}), r"offered = 2: must be a user in \[0, 2\)$"),
+        (lambda two: replace(two, offered={1: (2,)}), r"offered = 2: must be an integer in \[0, 1\]$"),
+        (lambda two: Epoch(RING, SETTLE, two, number=-1), "number = -1: must be an integer >= 0$"),
+        (lambda two: Epoch(RING, SETTLE, two, name=cast(Any, 5)), "name = 'int': must be of the class str$"),
+        (lambda two: Epoch(RING, SETTLE, two, space=Space(Ring(3))), "space = 'one modulo 3': must be one modulo 16$"),
+        (lambda two: Epoch(RING, SETTLE, two).honest((), (-1, 0)), r"users = -1: must be a user in \[0, 2\)$"),
+        (lambda two: Epoch(RING, SETTLE, two).mask(0, 0), r"position = 0: must be an integer in \[1, 1\]$"),
+        (lambda two: Epoch(RING, SETTLE, two).self_mask(-1), r"user = -1: must be a user in \[0, 2\)$"),
+        (lambda two: Epoch(RING, SETTLE, two).total(()), r"len\(users\) = 0: must be 1 or more$"),
+        (lambda two: Epoch(RING, SETTLE, two).total((0, 0)), "users = 0: must be a user that is named once$"),
+        (lambda two: Epoch(RING, SETTLE, two).total(cast(Any, (0.0,))), "users = 'float': must be an integer"),
+        (lambda two: recovers(Epoch(RING, SETTLE, happened(LATE))), r"len\(accepted\) = 0: must be 1 or more$"),
+        (
+            lambda two: learned(Epoch(RING, SETTLE, two), ()),
+            "epoch = 'one under the rule settle': must be without self",
+        ),
         (lambda two: replace(SETTLE, accepted=("foo",)), "accepted = 'foo': must be one of pair, self$"),
         (lambda two: replace(SETTLE, others=cast(Any, "self")), "others = 'str': must be of the class tuple$"),
         (lambda two: replace(SETTLE, own=cast(Any, 1)), "own = 'int': must be of the class bool$"),
@@ -483,3 +519,24 @@ def test_whether_an_epoch_was_closed_is_a_truth_value(closed: Any) -> None:
 def test_what_is_no_part_of_an_epoch_is_refused(call: Callable[[Situation], object], said: str) -> None:
     with pytest.raises(ParameterError, match=f"^{said}"):
         call(happened(ACCEPTED, LATE))
+
+
+def test_epochs_of_several_spaces_are_not_seen_together() -> None:
+    """Numbers of symbols are those of one space: mixed, they made two unknowns one."""
+    first, second = (Epoch(RING, SETTLE, happened(ACCEPTED, ACCEPTED), number=number) for number in (0, 1))
+    with pytest.raises(ParameterError, match=r"^epochs = 'of several spaces': must be of one space"):
+        together([first, second], ())
+    with pytest.raises(ParameterError, match=r"^view = 'of several spaces': must be of one space"):
+        second.show(first.view(()))
+    three = Epoch(RING, SETTLE, happened(*3 * [ACCEPTED]))
+    with pytest.raises(ParameterError, match=r"^allowed = 'forms of another space': must be forms of the space of"):
+        exactly(Epoch(RING, PAPER, Situation(0, ())).view(()), [three.total((0, 1, 2))])
+    with pytest.raises(ParameterError, match=r"^allowed = 'int': must be of the class Forms$"):
+        exactly(first.view(()), cast(Any, {0, 1}))
+
+
+def test_numbers_of_numpy_and_lists_make_the_same_epoch() -> None:
+    two = happened(ACCEPTED, LATE)
+    assert Situation(np.int64(2), [Holder(np.int64(0), ACCEPTED), Holder(1, LATE)]) == two  # type: ignore[arg-type]
+    assert [*model.every_settled(2, 2, np.int64(2))] == [*model.every_settled(2, 2, 2)]  # type: ignore[arg-type]
+    assert [*model.every_coalition((1, 0, 1))] == [(), (0,), (1,), (0, 1)]

@@ -50,7 +50,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import LengthMismatch, ParameterError, UnknownUser
 from secagg_spec.privacy.probe import AffineMap, probe
 from secagg_spec.privacy.verdict import Verdict
-from secagg_spec.privacy.views import Derivation, Forms, Rule, Space, Token, View, join, user_token
+from secagg_spec.privacy.views import Derivation, Forms, Rule, Space, Token, View, join, space_over, user_token
 from secagg_spec.protocols.basa import cores
 from secagg_spec.protocols.basa.cores import PRESETS, Masks
 
@@ -131,13 +131,13 @@ WEAKER: Mapping[str, Timeouts] = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class Situation:
+class Situation(validate.Plain):
     """What happened in an epoch.
 
     Parameters
     ----------
     positions : int
-        P.
+        P, at most 2^16.
     holders : tuple of Holder
         The users that got keys, in order of arrival: user u is ``holders[u]``.
     closed : bool
@@ -159,19 +159,27 @@ class Situation:
         ------
         ParameterError
             Positions are out of range or descend, a fate is unknown, or two updates of a position are accepted; or
-            `closed` is no truth value, or `positions` no integer from 0 on.
+            `closed` is no truth value, or `positions` no integer in [0, 2^16]; or boxes are offered to a user that got
+            no key, or from a position that there is not.
         """
-        validate.integer("positions", self.positions, 0)
-        for position, fate in self.holders:
+        super().__post_init__()
+        _count(self.positions)
+        for holder in validate.sequence("holders", self.holders, "Holder"):
+            position, fate = validate.instance("holders", holder, Holder)
             validate.integer("position", position, 0, self.positions - 1)
-            if fate not in FATES:
-                raise ParameterError("fate", fate, f"one of {', '.join(FATES)}")
+            validate.one_of("fate", fate, FATES)
         order, taken = [holder.position for holder in self.holders], [self.at(u) for u in self.accepted]
         if order != sorted(order) or len(set(taken)) < len(taken):
             raise ParameterError("holders", self.holders, "ascending by position, with one accepted update for each")
+        if self.offered is not None:
+            validate.users("offered", [*self.offered], len(self.holders))
+            for positions in self.offered.values():
+                for position in validate.collection("offered", positions, "positions"):
+                    validate.integer("offered", position, 0, self.positions - 1)
 
     def at(self, user: int) -> int:
-        """Return the position of a user."""
+        """Return the position of a user; raises `UnknownUser` for one that got no key."""
+        (user,) = validate.users("user", (user,), len(self.holders))
         return self.holders[user].position
 
     @property
@@ -196,7 +204,11 @@ class Situation:
         return tuple(other for other in before if chosen is None or self.at(other) in chosen)
 
     def until(self, user: int) -> Situation:
-        """Return the situation before this user uploads: its upload and all later ones are missing."""
+        """Return the situation before this user uploads: its upload and all later ones are missing.
+
+        For the number of users, no upload is missing. Raises `ParameterError` for a number that is not from 0 to that.
+        """
+        user = validate.integer("user", user, 0, len(self.holders))
         late = tuple(Holder(self.at(other), GONE) for other in self.users[user:])
         return replace(self, holders=self.holders[:user] + late, closed=False)
 
@@ -206,6 +218,8 @@ class Situation:
 
 class Epoch:
     """One element of the updates of an epoch, as linear forms.
+
+    Time and memory grow with the number of users times the square of the positions.
 
     Parameters
     ----------
@@ -229,7 +243,8 @@ class Epoch:
     LengthMismatch
         The weights or the people are not one for each user that got a key.
     ParameterError
-        A weight is not in [0, R), or a person is below 0.
+        A weight is not in [0, R), a person or the epoch is below 0, the name is no text, or the space is over another
+        ring.
     """
 
     def __init__(
@@ -244,36 +259,39 @@ class Epoch:
         space: Space | None = None,
         name: str = "x",
     ) -> None:
-        self.ring, self.rule, self.situation, self.number = ring, rule, situation, number
+        self.ring, self.rule, self.situation = ring, rule, situation
+        self.number = validate.integer("number", number, 0)
         users = situation.users
         self.weights = _each("weights", weights, (1,) * len(users), ring.modulus - 1)
         self.people = _each("people", people, tuple(users))
-        self.space = Space(ring) if space is None else space
+        self.space = space_over(ring, space)
         self.updates = {u: self.space.secret(name, self.people[u], (0,)) for u in situation.uploaded}
         self.masked = {u: self._masked(u) for u in situation.uploaded}
 
     def seed(self, user: int, position: int) -> Token:
-        """Return the seed that a user seals to a later position."""
+        """Return the seed that a user seals to a later position, for checked arguments."""
         return ("seed", self.number, user, position)
 
     def self_seed(self, user: int) -> Token:
-        """Return the seed of a user's self mask."""
+        """Return the seed of a user's self mask, for checked arguments."""
         return ("self seed", self.number, user)
 
     def pair_key(self, position: int) -> Token:
-        """Return the secret key that opens the boxes to a position."""
+        """Return the secret key that opens the boxes to a position, for checked arguments."""
         return ("pair key", self.number, position)
 
     def self_key(self, position: int) -> Token:
-        """Return the secret key that opens the self boxes of a position."""
+        """Return the secret key that opens the self boxes of a position, for checked arguments."""
         return ("self key", self.number, position)
 
     def mask(self, user: int, position: int) -> Forms:
-        """Return the mask of a user for a later position."""
+        """Return the mask of a user for a later position; raises `ParameterError` for any other position or user."""
+        validate.integer("position", position, self.situation.at(user) + 1, self.situation.positions - 1)
         return self._stream(self.seed(user, position), "pairwise-mask")
 
     def self_mask(self, user: int) -> Forms:
-        """Return the self mask of a user."""
+        """Return the self mask of a user; raises `UnknownUser` for one that got no key."""
+        self.situation.at(user)
         return self._stream(self.self_seed(user), "self-mask")
 
     def _stream(self, seed: Token, purpose: str) -> Forms:
@@ -290,9 +308,12 @@ class Epoch:
     def recovered(self) -> Forms:
         """Return the output of `recover` on the accepted updates and the released masks.
 
-        `recover` runs on the coefficients themselves, each as one element of a vector; R is at least 7.
+        `recover` runs on the coefficients themselves, each as one element of a vector; R is at least 7. Raises
+        `LengthMismatch` if no update is accepted; so does `recovers`.
         """
         situation = self.situation
+        if not situation.accepted:
+            raise LengthMismatch("len(accepted)", 0, "1 or more")
         masked = [self.masked[u] for u in situation.accepted]
         own = [self.self_mask(u) for u in situation.accepted] if self.rule.own else []
         joined = join([*masked, *own, *(self.mask(u, j) for u, j in self._left())])
@@ -310,9 +331,11 @@ class Epoch:
     def total(self, users: Collection[int]) -> Forms:
         """Return the weighted sum over the updates of some users, at least one.
 
-        Raises `UnknownUser` for a user whose masked update did not reach the server.
+        Raises `UnknownUser` for a user whose masked update did not reach the server, and `LengthMismatch` without one.
         """
         chosen = _uploaders(self, "users", users)
+        if not chosen:
+            raise LengthMismatch("len(users)", 0, "1 or more")
         joined = join([self.updates[u] for u in chosen])
         weights = np.array([[self.weights[u] for u in chosen]], dtype=np.uint64)
         return Forms(joined.symbols, self.ring.matmul(weights, joined.matrix))
@@ -338,7 +361,8 @@ class Epoch:
             yield from (self.pair_key(position) if kind == PAIR else self.self_key(position) for kind in kinds)
 
     def show(self, view: View) -> None:
-        """Add what the server sees to a view."""
+        """Add what the server sees to a view, which may already contain other epochs of the same space."""
+        view.takes("view", self.space)
         view.see(*self.masked.values())
         if self.situation.closed:
             view.reveal(*self.released())
@@ -348,8 +372,9 @@ class Epoch:
         return together([self], coalition)
 
     def honest(self, coalition: Collection[int], users: Iterable[int]) -> Users:
-        """Return the users among `users` that do not collude."""
-        return tuple(user for user in users if self.people[user] not in coalition)
+        """Return the users among `users` that do not collude; raises `UnknownUser` for one that got no key."""
+        given = validate.users("users", [*users], len(self.people))
+        return tuple(user for user in given if self.people[user] not in coalition)
 
     def contributors(self, coalition: Collection[int]) -> Users:
         """Return the honest users whose updates are in the sum that is allowed once the epoch has ended."""
@@ -381,11 +406,12 @@ def _each(name: str, given: Sequence[int] | None, default: Users, largest: int |
 
 
 def _uploaders(epoch: Epoch, name: str, users: Collection[int]) -> list[int]:
-    """Return users of an epoch whose masked updates reached the server, ascending."""
-    for user in users:
+    """Return users of an epoch whose masked updates reached the server, each named once, ascending."""
+    given = validate.user_numbers(name, [*users])
+    for user in given:
         if user not in epoch.updates:
             raise UnknownUser(name, user, f"one of the users that uploaded, {epoch.situation.uploaded}")
-    return sorted(users)
+    return sorted(validate.users(name, given, len(epoch.people)))
 
 
 def _joined(rules: Sequence[Rule]) -> tuple[Rule, ...]:
@@ -421,8 +447,15 @@ def learned(epoch: Epoch, coalition: Collection[int]) -> tuple[Forms, ...]:
     positions. So an upload at a later position is in the clear, and two uploads at k reveal the difference of their
     updates. Before k the masks are unknown, so only the sum with one upload at each position can be learned. If some of
     these positions have no honest upload, not even this sum is learned.
+
+    Raises
+    ------
+    ParameterError
+        The epoch has self masks, or keys were released at its close.
     """
     situation = epoch.situation
+    if epoch.rule.own or (epoch.rule.releases and situation.closed):
+        raise ParameterError("epoch", f"one under the rule {epoch.rule.name}", "without self masks and released keys")
     held = {situation.at(user) for user in situation.users if epoch.people[user] in coalition}
     unknown = [position for position in range(situation.positions) if position not in held]
     last = unknown[-1] if unknown else -1
@@ -450,12 +483,15 @@ def together(epochs: Sequence[Epoch], coalition: Collection[int]) -> View:
     Raises
     ------
     ParameterError
-        There is no epoch, or the coalition is no collection of integers.
+        There is no epoch, they do not share one space, or the coalition is no collection of integers.
     """
     if not validate.sequence("epochs", epochs, "epochs"):
         raise LengthMismatch("len(epochs)", 0, "1 or more")
+    for epoch in epochs:
+        validate.instance("epochs", epoch, Epoch)
     view = View(epochs[0].space, coalition, tuple(rule for epoch in epochs for rule in epoch.rules()))
     for epoch in epochs:
+        view.takes("epochs", epoch.space)
         epoch.show(view)
     return view
 
@@ -480,7 +516,7 @@ def witness(epoch: Epoch, functional: Mapping[int, int]) -> Forms:
     Raises `UnknownUser` for a user whose masked update did not reach the server, and `ParameterError` for a coefficient
     outside of [0, R).
     """
-    users, largest = _uploaders(epoch, "functional", functional), epoch.ring.modulus - 1
+    users, largest = _uploaders(epoch, "functional", [*functional]), epoch.ring.modulus - 1
     joined = join([epoch.masked[user] for user in users])
     factors = [validate.integer("functional", functional[user], 0, largest) for user in users]
     coefficients = np.array([factors], dtype=np.uint64)
@@ -491,13 +527,18 @@ def witness(epoch: Epoch, functional: Mapping[int, int]) -> Forms:
 
 
 def _count(positions: int) -> int:
-    return validate.integer("positions", positions, 0)
+    return validate.integer("positions", positions, 0, cores.MAX_POSITIONS)
+
+
+def _fates(name: str, fates: Sequence[str]) -> tuple[str, ...]:
+    return tuple(validate.one_of(name, fate, FATES) for fate in validate.sequence(name, fates, "fates"))
 
 
 def every_pattern(positions: int) -> Iterator[Situation]:
     """Yield every closed epoch in which each position is given once: its upload is accepted, late, or missing.
 
-    A position that nobody got looks the same as a position whose honest user never uploaded.
+    A position that nobody got looks the same as a position whose honest user never uploaded. Here and in the functions
+    below there are at most 2^16 positions.
     """
     for fates in product(FATES, repeat=_count(positions)):
         yield Situation(positions, tuple(Holder(at, fate) for at, fate in enumerate(fates)))
@@ -508,7 +549,8 @@ def every_repeat(positions: int, extras: Sequence[tuple[str, ...]] = ((), (LATE,
 
     Each entry of `extras` gives the fates of the holders that timed out; by default there is at most one per position.
     """
-    for chosen in product(extras, repeat=_count(positions)):
+    ways = [_fates("extras", fates) for fates in validate.sequence("extras", extras, "fates")]
+    for chosen in product(ways, repeat=_count(positions)):
         holders = [Holder(at, fate) for at, early in enumerate(chosen) for fate in (*early, ACCEPTED)]
         yield Situation(positions, tuple(holders))
 
@@ -527,12 +569,19 @@ def every_settled(K: int, positions: int, enough: int, holders: tuple[Holder, ..
 
     The epoch is closed if at least `enough` updates are accepted; otherwise it is abandoned.
     """
+    begun = Situation(positions, holders).holders
+    if [holder.position for holder in begun] != [*range(len(begun))]:
+        raise ParameterError("holders", begun, "one for each position from 0 on")
+    yield from _every_settled(validate.integer("K", K, 0), positions, validate.integer("enough", enough, 0), begun)
+
+
+def _every_settled(K: int, positions: int, enough: int, holders: tuple[Holder, ...]) -> Iterator[Situation]:
     count = [fate for _, fate in holders].count(ACCEPTED)
-    if count == validate.integer("K", K, 0) or len(holders) == validate.integer("positions", positions, len(holders)):
+    if count == K or len(holders) == positions:
         yield Situation(positions, holders, closed=count >= enough)
         return
     for fate in FATES:
-        yield from every_settled(K, positions, enough, (*holders, Holder(len(holders), fate)))
+        yield from _every_settled(K, positions, enough, (*holders, Holder(len(holders), fate)))
 
 
 def arrivals(
@@ -541,26 +590,37 @@ def arrivals(
     """Return the situation when users 0, 1, 2, … arrive until the epoch ends, and the users that got a key.
 
     `fates` gives the fate of some users. A user with fate None leaves without a key; the update of a user that `fates`
-    does not name is accepted.
+    does not name is accepted. Users that `fates` names and that would arrive after the end are not in the epoch.
+
+    Raises
+    ------
+    ParameterError
+        A number is no integer from 0 on, `positions` is above 2^16, or `fates` has a user below 0 or an unknown fate.
     """
-    holders, people, position, user = list[Holder](), list[int](), 0, 0
+    K, positions, enough = validate.integer("K", K, 0), _count(positions), validate.integer("enough", enough, 0)
+    for named, given in fates.items():
+        validate.integer("fates", named, 0)
+        _fates("fates", () if given is None else (given,))
+    holders, people, position, user, accepted = list[Holder](), list[int](), 0, 0, 0
     stopped = False
-    while position < positions and not stopped and [fate for _, fate in holders].count(ACCEPTED) < K:
+    while position < positions and not stopped and accepted < K:
         fate = fates.get(user, ACCEPTED)
         if fate is not None:
             holders.append(Holder(position, fate))
             people.append(user)
+            accepted += fate == ACCEPTED
             position += fate == ACCEPTED or not rule.again
             stopped = rule.ends and fate != ACCEPTED
         user += 1
-    closed = not stopped and [fate for _, fate in holders].count(ACCEPTED) >= enough
+    closed = not stopped and accepted >= enough
     return Situation(positions, tuple(holders), closed), tuple(people)
 
 
 def every_coalition(people: Collection[int]) -> Iterator[Users]:
     """Yield every set of people, smallest first, starting with the empty set (the server alone)."""
-    for size in range(len(people) + 1):
-        yield from combinations(sorted(people), size)
+    members = sorted({validate.integer("people", person, 0) for person in people})
+    for size in range(len(members) + 1):
+        yield from combinations(members, size)
 
 
 @dataclass(frozen=True, eq=False)

@@ -188,7 +188,8 @@ class Space:
         return Forms(distinct, np.eye(distinct.size, dtype=np.uint64)[position])
 
     def secret(self, name: str, user: int, indices: Iterable[int]) -> Forms:
-        """Return the elements of a secret of a user."""
+        """Return the elements of a secret of a user; raises `ParameterError` for a name that is no text."""
+        validate.instance("name", name, str)
         return self.of(Secret(name, user, index) for index in indices)
 
     def drawn(self, name: str, user: int, count: int) -> Forms:
@@ -203,6 +204,13 @@ class Space:
         """Return the outputs of a probed core, without its constant, on the concatenation of the given inputs."""
         joined = join(inputs)
         return Forms(joined.symbols, self.ring.matmul(core.matrix, joined.matrix))
+
+
+def space_over(ring: Ring, space: Space | None) -> Space:
+    """Return a new space over a ring, or the given one; raises `ParameterError` if that is over another ring."""
+    if space is not None and space.ring.modulus != ring.modulus:
+        raise ParameterError("space", f"one modulo {space.ring.modulus}", f"one modulo {ring.modulus}")
+    return Space(ring) if space is None else space
 
 
 def join(parts: Sequence[Forms]) -> Forms:
@@ -245,8 +253,15 @@ class View:
         self._revealed: set[Token] = {user_token(user) for user in self.coalition}
         self._seen: list[Forms] = []
 
+    def takes(self, name: str, space: Space) -> None:
+        """Raise `ParameterError` for an argument that belongs to another space than the view: symbols would mix."""
+        if space is not self.space:
+            raise ParameterError(name, "of several spaces", "of one space: symbols of others are different unknowns")
+
     def see(self, *messages: Forms) -> None:
-        """Add messages to the view."""
+        """Add messages, forms of the view's space, to the view."""
+        for message in messages:
+            validate.instance("messages", message, Forms)
         self._seen.extend(messages)
 
     def reveal(self, *tokens: Token) -> None:
@@ -277,8 +292,12 @@ class View:
     def decide(self, *allowed: Forms) -> Verdict:
         """Return what the view determines beyond the allowed forms of secrets and the coalition's own secrets.
 
-        Raises `ParameterError` if a form in `allowed` contains anything but secrets.
+        Raises `ParameterError` if a form in `allowed` contains anything but secrets of the view's space.
         """
+        for forms in allowed:
+            validate.instance("allowed", forms, Forms)
+            if forms.symbols.size and forms.symbols[-1] >= len(self.space.symbols):
+                raise ParameterError("allowed", "forms of another space", "forms of the space of the view")
         return self._decide(lambda symbol: isinstance(symbol, Secret), allowed)
 
     def about(self, user: int) -> Verdict:
