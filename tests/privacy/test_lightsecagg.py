@@ -8,7 +8,7 @@ from functools import cache
 from itertools import combinations
 from math import comb, isclose
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -554,8 +554,60 @@ def test_a_coalition_with_users_that_do_not_exist_is_refused(strange: int) -> No
         (lambda p: model.encoding(p.code, 3), r"size = 3: must be an integer in \[1, 2\]"),
         (lambda p: model.most(p, (0, 5)), r"surviving = 5: must be a user in \[0, 5\)"),
         (lambda p: list(model.every_surviving_set(p, -1)), r"smallest = -1: must be an integer in \[0, 5\]"),
+        (
+            lambda p: model.column_elements(p.code, cast(Any, "3"), (0,)),
+            r"d = '3': must be an integer in \[1, 4294967295\]",
+        ),
+        (
+            lambda p: Column(p, parameters(p.q, 4, 3, 1).code, (0,)),
+            "code = 'one for 4 users, U - T = 2, modulo .*': must be one for N = 5 users, U - T = 2 or more, .*",
+        ),
+        (
+            lambda p: list(model.audit(p, MaskCode(p.field, p.N, p.T + 1, p.T), [()], [(0, 1, 2)])),
+            "code = 'one for 5 users, U - T = 1, modulo .*': must be one for N = 5 users, U - T = 2 or more, .*",
+        ),
+        (
+            lambda p: Column(p, p.code, (0,), space=Space(PrimeField(11))),
+            "space = 'one modulo 11': must be one modulo .*",
+        ),
+        (lambda p: Column(p, p.code, (0,), drawing=-1), "drawing = -1: must be an integer >= 0"),
+        (lambda p: list(model.audit(p, p.code, [(5,)], [])), r"coalitions = 5: must be a user in \[0, 5\)"),
+        (lambda p: list(model.audit(p, p.code, [], [(5,)])), r"surviving = 5: must be a user in \[0, 5\)"),
+        (lambda p: Column(p, p.code, (0,)).answer(-1, (0, 1, 2)), r"user = -1: must be a user in \[0, 5\)"),
+        (lambda p: Column(p, p.code, (0,)).total((0, 5)), r"surviving = 5: must be a user in \[0, 5\)"),
+        (lambda p: Column(p, p.code, (0,)).total((0, 0)), "surviving = 0: must be a user that is named once"),
+        (lambda p: Column(p, p.code, (0,)).decide((), Situation((0,), (9,), {})), "uploaded = 9: must be a user in .*"),
+        (
+            lambda p: Column(p, p.code, (0,)).decide((), Situation((0,), (), {-1: (0,)})),
+            "asked = -1: must be a user .*",
+        ),
+        (lambda p: Situation((0,), cast(Any, "abc"), {}), "uploaded = 'str': must be a sequence of users"),
+        (lambda p: Situation((0,), (), cast(Any, {"zz": (0,)})), "asked = 'str': must be an integer, .*"),
+        (lambda p: Situation((0,), (), cast(Any, {1: 1})), "asked = 'int': must be a sequence of users"),
+        (lambda p: case_of((0, 1, 4)).late(4), "N = 4: must be an integer >= 5"),
     ],
 )
 def test_columns_and_sets_that_there_are_not_are_refused(call: Callable[[Parameters], object], said: str) -> None:
     with pytest.raises(ParameterError, match=f"^{said}$"):
         call(TINY)
+
+
+def test_rounds_of_several_spaces_are_not_seen_together() -> None:
+    first, second = (Column(TINY, TINY.code, (0,), drawing=drawing) for drawing in (0, 1))
+    with pytest.raises(ParameterError, match=r"^view = 'of several spaces': must be of one space"):
+        second.show(first.view((), model.least((0, 1, 2))), model.least((0, 1, 2)))
+
+
+def test_lists_are_taken_as_tuples_are() -> None:
+    part = Column(TINY, TINY.code, (0,))
+    surviving = [0, 1, 2]
+    lists = Situation(surviving, [*range(5)], dict.fromkeys(surviving, surviving))  # type: ignore[arg-type]
+    assert lists == model.most(TINY, (0, 1, 2))
+    assert part.decide((), lists) is not None
+    assert part.answer(0, surviving) is part.answer(0, (0, 1, 2))  # type: ignore[arg-type]
+    assert case_of((0, 1, 4)).late(2**31) == 2**31 - 3
+
+
+def case_of(surviving: Users) -> model.Case:
+    """A case of the server alone."""
+    return next(iter(model.audit(TINY, TINY.code, [()], [surviving])))

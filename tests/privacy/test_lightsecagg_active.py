@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from itertools import combinations, product
+from typing import Any
 
 import pytest
 
@@ -121,7 +123,7 @@ def test_what_no_user_could_be_asked_is_refused() -> None:
 
 def test_a_quorum_names_its_signers_in_ascending_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """User 8 stands in a set of a few users before user 1, but not in a quorum."""
-    users, shown = Confirmations(TINY), []
+    users, shown = Confirmations(replace(TINY, q=29, N=25, W=14)), []
 
     def answers(user: int, chosen: Users, signers: Users) -> bool:
         shown.append((user, signers))
@@ -132,3 +134,33 @@ def test_a_quorum_names_its_signers_in_ascending_order(monkeypatch: pytest.Monke
     chosen = (0, 1, 8, 16)
     assert users.released((8, 16, 24), {1: chosen}) == {1: chosen}
     assert shown == [(1, (1, 8, 16))]
+
+
+@pytest.mark.parametrize(
+    ("coalition", "asked", "said"),
+    [
+        ((6,), {1: ALL_SIX}, r"coalition = 6: must be a user in \[0, 6\)"),
+        (("0",), {1: ALL_SIX}, "coalition = 'str': must be an integer"),
+        ((0,), {1: ALL_SIX, "zz": 1}, "asked = 'str': must be an integer"),
+        ((0,), {1: 1}, "asked = 'int': must be a list, set or other collection of users"),
+        ((0,), {1: (*ALL_SIX[:5], "5")}, "asked = 'str': must be an integer"),
+    ],
+)
+def test_users_and_sets_that_there_are_not_are_refused(coalition: Any, asked: Any, said: str) -> None:
+    for call in (
+        Confirmations(SIX).released,
+        partial(active.equivocation, SIX),
+        partial(semi_honest.equivocation, SIX),
+    ):
+        with pytest.raises(ParameterError, match=f"^{said}"):
+            call(coalition, asked)
+
+
+def test_sets_are_announced_as_lists_too() -> None:
+    asked = {user: [*ALL_SIX] for user in range(1, 6)}
+    assert Confirmations(SIX).released((0,), asked) == dict.fromkeys(asked, ALL_SIX)
+
+
+def test_inputs_that_do_not_fit_the_memory_are_refused() -> None:
+    with pytest.raises(ParameterError, match=r"^d = 2147483648: must be at most 2\^24 / N = 2796202: "):
+        Confirmations(replace(SIX, d=2**31))

@@ -457,6 +457,11 @@ def users(name: str, value: object, count: int) -> tuple[int, ...]:
     return entries
 
 
+def members(name: str, value: object, count: int) -> tuple[int, ...]:
+    """Return distinct users in ``[0, count)`` of any collection, ascending; the errors are those of `users`."""
+    return tuple(sorted(users(name, [*collection(name, value, "users")], count)))
+
+
 def user_numbers(name: str, value: object) -> tuple[int, ...]:
     """Return `value` as a tuple when it is a sequence of integers, of 2^13 bits at most.
 

@@ -45,7 +45,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import LengthMismatch, ParameterError
 from secagg_spec.privacy.probe import AffineMap, probe
 from secagg_spec.privacy.verdict import Verdict
-from secagg_spec.privacy.views import Forms, Space, View, join
+from secagg_spec.privacy.views import Forms, Space, View, join, space_over
 from secagg_spec.protocols.lightsecagg import round as protocol
 from secagg_spec.protocols.lightsecagg.round import Parameters
 
@@ -54,6 +54,22 @@ Users = tuple[int, ...]
 
 class Shape(Protocol):
     """The parameters of a protocol that shares masks by the code."""
+
+    @property
+    def N(self) -> int:  # noqa: N802 - the papers' symbol
+        """The number of users."""
+
+    @property
+    def U(self) -> int:  # noqa: N802 - the papers' symbol
+        """The number of shares that suffice."""
+
+    @property
+    def T(self) -> int:  # noqa: N802 - the papers' symbol
+        """The number of users that may collude."""
+
+    @property
+    def field(self) -> PrimeField:
+        """The integers modulo q."""
 
     @property
     def d(self) -> int:
@@ -87,16 +103,26 @@ class UncheckedCode(MaskCode):
 
 
 @dataclass(frozen=True)
-class Situation:
+class Situation(validate.Plain):
     """What the server got in a round.
 
     `surviving` is the set whose sum is allowed, and `uploaded` are the users whose masked updates arrived. ``asked[j]``
     is the surviving set that was announced to user j and that it answered: `surviving`, unless the server equivocates.
+
+    Raises `ParameterError` for what is no sequence of users, or no mapping from users to such sequences.
     """
 
     surviving: Users
     uploaded: Users
     asked: Mapping[int, Users]
+
+    def __post_init__(self) -> None:
+        """Check the users, of which the number is not known here."""
+        super().__post_init__()
+        for name, users in (("surviving", self.surviving), ("uploaded", self.uploaded), ("asked", [*self.asked])):
+            validate.user_numbers(name, users)
+        asked = {user: validate.user_numbers("asked", chosen) for user, chosen in self.asked.items()}
+        object.__setattr__(self, "asked", asked)
 
 
 def least(surviving: Users) -> Situation:
@@ -131,7 +157,8 @@ class Column:
     Raises
     ------
     ParameterError
-        The elements are no distinct numbers in [0, d), or not 1 to U - T of them.
+        The elements are no distinct numbers in [0, d), or not 1 to U - T of them; the code is not one for `parameters`,
+        the space is over another field, or `drawing` is below 0.
     """
 
     def __init__(
@@ -144,10 +171,10 @@ class Column:
         drawing: int = 0,
     ) -> None:
         self.parameters = parameters
-        self.code = code
+        self.code = check_code(parameters, code)
         self.elements = column_elements(code, parameters.d, elements)
-        self.space = Space(parameters.field) if space is None else space
-        self.drawing = drawing
+        self.space = space_over(parameters.field, space)
+        self.drawing = validate.integer("drawing", drawing, 0)
         self._encoding = encoding(code, len(self.elements))
         self._sums: dict[Users, AffineMap] = {}
         self._answers: dict[tuple[int, Users], Forms] = {}
@@ -170,7 +197,9 @@ class Column:
         return f"{what}({self.drawing})" if self.drawing else what
 
     def answer(self, user: int, surviving: Users) -> Forms:
-        """Return the aggregated share of a user for a surviving set."""
+        """Return the aggregated share of a user for a surviving set; raises `UnknownUser` if there is no such user."""
+        (user,) = validate.users("user", (user,), self.parameters.N)
+        surviving = validate.user_numbers("surviving", surviving)
         if surviving not in self._sums:
             self._sums[surviving] = _summing(self.parameters, surviving)
         if (user, surviving) not in self._answers:
@@ -184,13 +213,18 @@ class Column:
         A member's own answer adds nothing: it is a sum of decrypted shares that the coalition already holds. Raises
         `UnknownUser` for a coalition with users outside of [0, N).
         """
-        members = [*validate.collection("coalition", coalition, "users")]
-        view = View(self.space, validate.users("coalition", members, self.parameters.N))
+        view = View(self.space, validate.members("coalition", coalition, self.parameters.N))
         self.show(view, situation)
         return view
 
     def show(self, view: View, situation: Situation) -> None:
-        """Add what a situation shows to a view, which may already contain other rounds."""
+        """Add what a situation shows to a view, which may already contain other rounds of the same space.
+
+        Raises `UnknownUser` for a user that uploads or is asked and is outside of [0, N).
+        """
+        view.takes("view", self.space)
+        validate.users("uploaded", situation.uploaded, self.parameters.N)
+        validate.users("asked", [*situation.asked], self.parameters.N)
         coalition = view.coalition
         view.see(*(self.uploads[i] for i in situation.uploaded))
         view.see(*(self.shares[i].row(j) for i in self.shares for j in coalition if i not in coalition))
@@ -201,10 +235,29 @@ class Column:
         return self.view(coalition, situation).decide(self.total(situation.surviving))
 
     def total(self, surviving: Users) -> Forms:
-        """Return the sum of the updates over a surviving set: the allowed sum."""
+        """Return the sum of the updates over a surviving set: the allowed sum.
+
+        Raises `UnknownUser` or `DuplicateUser` for a user outside of [0, N), or named twice.
+        """
+        surviving = validate.users("surviving", surviving, self.parameters.N)
         updates = join([self.updates[i] for i in surviving])
         adding = np.tile(np.eye(len(self.elements), dtype=np.uint64), (1, len(surviving)))
         return Forms(updates.symbols, self.parameters.field.matmul(adding, updates.matrix))
+
+
+def check_code(parameters: Shape, code: MaskCode) -> MaskCode:
+    """Return a code if it can share the masks of a session, whatever its points and its T.
+
+    Raises
+    ------
+    ParameterError
+        It is for another number of users or modulo another prime, or has fewer than U - T sub-masks.
+    """
+    N, parts, q = parameters.N, parameters.U - parameters.T, parameters.field.modulus
+    if (code.N, code.field.modulus) != (N, q) or parts > code.U - code.T:
+        given = f"one for {code.N} users, U - T = {code.U - code.T}, modulo {code.field.modulus}"
+        raise ParameterError("code", given, f"one for N = {N} users, U - T = {parts} or more, modulo q = {q}")
+    return code
 
 
 def columns(parameters: Shape) -> tuple[Users, ...]:
@@ -224,7 +277,7 @@ def column_elements(code: MaskCode, d: int, elements: Sequence[int]) -> Users:
     ParameterError
         One is not in [0, d).
     """
-    given = validate.sequence("elements", elements, "integers")
+    d, given = validate.integer("d", d, 1, validate.MAX_COUNT), validate.sequence("elements", elements, "integers")
     found = tuple(validate.integer("elements", element, 0, d - 1) for element in given)
     if len(set(found)) < len(found) or not 1 <= len(found) <= code.U - code.T:
         raise LengthMismatch("elements", found, f"1 to U - T = {code.U - code.T} different integers")
@@ -288,8 +341,9 @@ class Case:
         return len(set(self.surviving) - set(self.coalition))
 
     def late(self, N: int) -> int:
-        """Return the number of honest users that uploaded but are not in the surviving set."""
-        return len(set(range(N)) - set(self.surviving) - set(self.coalition))
+        """Return the number of honest users, of N, that uploaded but are not in the surviving set."""
+        others = {*self.surviving, *self.coalition}
+        return validate.integer("N", N, max(others, default=-1) + 1) - len(others)
 
 
 def every_coalition(parameters: Parameters) -> Iterator[Users]:
@@ -330,8 +384,8 @@ def audit(
     UnknownUser, DuplicateUser
         A coalition or a set names a user outside the roster, or one twice.
     """
-    for users in (*coalitions, *surviving):
-        validate.users("users", users, parameters.N)
+    coalitions = [validate.users("coalitions", users, parameters.N) for users in coalitions]
+    surviving = [validate.users("surviving", users, parameters.N) for users in surviving]
     kinds = [Column(parameters, code, elements) for elements in columns(parameters)]
     for coalition in coalitions:
         for chosen in surviving:
@@ -377,15 +431,29 @@ def equivocation(
     InconsistentSets, TooFewSurvivors
         A user refuses the set.
     """
-    members = validate.users("coalition", sorted(coalition), parameters.N)
-    validate.users("asked", sorted(asked), parameters.N)
-    if not asked or set(asked) & set(members):
-        raise ParameterError("asked", sorted(asked), "given for honest users, at least one")
-    announced = {user: tuple(sorted(chosen)) for user, chosen in asked.items()}
+    members, announced = check_lie(parameters.N, coalition, asked)
     surviving = max(dict.fromkeys(announced.values()), key=list(announced.values()).count)
     situation = Situation(surviving, tuple(range(parameters.N)), announced)
     kinds = [Column(parameters, parameters.code, elements) for elements in columns(parameters)]
     return tuple(column.decide(members, situation) for column in kinds)
+
+
+def check_lie(
+    N: int, coalition: Collection[int], asked: Mapping[int, Collection[int]]
+) -> tuple[Users, dict[int, Users]]:
+    """Return the coalition and the set announced to each user, all ascending.
+
+    Raises
+    ------
+    ParameterError
+        No user is asked, or a member of the coalition is, or a user outside the roster; or a set is none of integers.
+    """
+    N = validate.integer("N", N, 1, validate.MAX_COUNT)
+    members, honest = validate.members("coalition", coalition, N), validate.members("asked", [*asked], N)
+    if not honest or set(honest) & set(members):
+        raise ParameterError("asked", [*honest], "given for honest users, at least one")
+    sets = {user: [*validate.collection("asked", chosen, "users")] for user, chosen in asked.items()}
+    return members, {user: tuple(sorted(validate.user_numbers("asked", chosen))) for user, chosen in sets.items()}
 
 
 guard(__name__)

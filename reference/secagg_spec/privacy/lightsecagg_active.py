@@ -14,11 +14,10 @@ from functools import cache
 
 import numpy as np
 
-from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import ParameterError, ProtocolError
-from secagg_spec.privacy.lightsecagg import Column, Situation, Users, columns
+from secagg_spec.privacy.lightsecagg import Column, Situation, Users, check_lie, columns
 from secagg_spec.privacy.lightsecagg import equivocation as semi_honest
 from secagg_spec.privacy.verdict import Verdict
 from secagg_spec.protocols.agreement import Proposal, sign_proposal
@@ -28,6 +27,8 @@ from secagg_spec.protocols.lightsecagg.active import Parameters, PrivateKeys, Qu
 from secagg_spec.protocols.steps import SERVER, run_synchronous
 
 _SESSION = bytes(16)
+_MOST = 2**24
+"""The most elements of the inputs of all users."""
 
 
 class Confirmations:
@@ -36,7 +37,13 @@ class Confirmations:
     Parameters
     ----------
     parameters : Parameters
-        The parameters of a session in which all users shared and uploaded; inputs and keys do not matter.
+        The parameters of a session in which all users shared and uploaded; inputs and keys do not matter. N d is at
+        most 2^24.
+
+    Raises
+    ------
+    ParameterError
+        N d is larger.
 
     Attributes
     ----------
@@ -51,6 +58,8 @@ class Confirmations:
         self.parameters = parameters
         users = range(parameters.N)
         self.keys = {user: PrivateKeys(_key("sealing", user), _key("signing", user)) for user in users}
+        if parameters.N * parameters.d > _MOST:
+            raise ParameterError("d", parameters.d, f"at most 2^24 / N = {_MOST // parameters.N}: all inputs are held")
         updates = np.zeros((parameters.N, parameters.d), dtype=np.uint64)
         network = protocol.open_round(parameters, updates, keys=self.keys, session=_SESSION, round=0)
         network.table = tuple(step for step in protocol.TABLE if step.phase in {"share", "upload"})
@@ -89,7 +98,7 @@ class Confirmations:
             return False
         return True
 
-    def released(self, coalition: Collection[int], asked: Mapping[int, Users]) -> dict[int, Users]:
+    def released(self, coalition: Collection[int], asked: Mapping[int, Collection[int]]) -> dict[int, Users]:
         """Return the honest users that release their share, each with the set that it answers for.
 
         Parameters
@@ -98,11 +107,17 @@ class Confirmations:
             The users that work with the server.
         asked : mapping from user to set of users
             The surviving set announced to each honest user.
+
+        Raises
+        ------
+        ParameterError
+            The same as for `equivocation`.
         """
-        signed = {user for user, chosen in asked.items() if self.confirmed(user, chosen) is not None}
+        members, announced = check_lie(self.parameters.N, coalition, asked)
+        signed = {user for user, chosen in announced.items() if self.confirmed(user, chosen) is not None}
         found: dict[int, Users] = {}
-        for user, chosen in asked.items():
-            willing = {other for other in signed if asked[other] == chosen} | set(coalition)
+        for user, chosen in announced.items():
+            willing = {other for other in signed if announced[other] == chosen} | set(members)
             if self.answers(user, chosen, tuple(sorted(willing & set(chosen)))):
                 found[user] = chosen
         return found
@@ -120,11 +135,7 @@ def equivocation(
     ParameterError
         No user is asked, or a member of the coalition is, or a user outside the roster.
     """
-    members = validate.users("coalition", sorted(coalition), parameters.N)
-    validate.users("asked", sorted(asked), parameters.N)
-    if not asked or set(asked) & set(members):
-        raise ParameterError("asked", sorted(asked), "given for honest users, at least one")
-    announced = {user: tuple(sorted(chosen)) for user, chosen in asked.items()}
+    members, announced = check_lie(parameters.N, coalition, asked)
     released = Confirmations(parameters).released(members, announced)
     if released:
         return released, semi_honest(parameters, members, released)
