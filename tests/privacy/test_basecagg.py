@@ -746,6 +746,51 @@ def test_a_coalition_with_users_that_do_not_exist_is_refused(strange: int) -> No
         (lambda: list(model.audit(TINY, TINY.code, [()], [ONE], outside=-1)), "outside = -1: must be an integer >= 0"),
         (lambda: model.every_column(TINY, model=int), "model = 'int': must be Column or Unchecked"),  # type: ignore[arg-type]
         (lambda: model.equivocation([], (0,), {1: [ONE]}), r"len\(kinds\) = 0: must be 1 or more"),
+        (lambda: model.equivocation([0], (0,), {1: [ONE]}), "kinds = 'int': must be of the class Column"),  # type: ignore[list-item]
+        (
+            lambda: model.equivocation([KINDS[0], column((0,), p=parameters(19, 4, 3, 1, 3))], (0,), {1: [ONE]}),
+            "kinds = 'columns of different parameters': must be columns of the same parameters",
+        ),
+        (lambda: model.equivocation(KINDS, ("0",), {1: [ONE]}), "coalition = 'str': must be an integer, .*"),  # type: ignore[arg-type]
+        (lambda: model.equivocation(KINDS, (0,), {1: [ONE], "zz": ()}), "asked = 'str': must be an integer, .*"),  # type: ignore[dict-item]
+        (lambda: model.equivocation(KINDS, (0,), {1: [0]}), "asked = 'int': must be of the class Buffer"),  # type: ignore[list-item]
+        (lambda: model.check_lie("5", (), {1: [ONE]}), "N = '5': must be an integer in .*"),  # type: ignore[arg-type]
+        (
+            lambda: model.decide_answers(KINDS, (0,), {1: [ONE]}, {99: [ONE]}),
+            r"answers = 99: must be a user in \[0, 5\)",
+        ),
+        (lambda: model.decide_answers(KINDS, (0,), {-1: [ONE]}, {}), r"asked = -1: must be a user in \[0, 5\)"),
+        (lambda: Buffer(-1, ()), r"round = -1: must be an integer in \[0, 4294967295\]"),
+        (lambda: Buffer(2, (Entry(0, 2, -1),)), r"weight = -1: must be an integer in \[0, \d+\]"),
+        (lambda: Buffer(2, (0,)), "entries = 'int': must be of the class Entry"),  # type: ignore[arg-type]
+        (lambda: Buffer(2, "abc"), "entries = 'str': must be a sequence of Entry"),  # type: ignore[arg-type]
+        (lambda: Situation((), (5,), ()), "uploaded = 'int': must be pairs of a user and a stamp"),  # type: ignore[arg-type]
+        (lambda: Situation((5,), (), ()), "allowed = 'int': must be of the class Buffer"),  # type: ignore[arg-type]
+        (lambda: Situation((), (), ((0, 1),)), "answered = 'int': must be of the class Buffer"),  # type: ignore[arg-type]
+        (lambda: Situation((), (), (5,)), "answered = 'int': must be pairs of a user and a buffer"),  # type: ignore[arg-type]
+        (lambda: column().answer(-1, ONE), r"user = -1: must be a user in \[0, 5\)"),
+        (lambda: column().upload(5, 0), r"user = 5: must be a user in \[0, 5\)"),
+        (lambda: column().shares(0, -1), r"stamp = -1: must be an integer in \[0, 4294967295\]"),
+        (lambda: column().total(ONE, (1, 1)), r"len\(weights\) = 2: must be that of the entries, one or more"),
+        (lambda: column().total(Buffer(2, ())), r"len\(weights\) = 0: must be that of the entries, one or more"),
+        (lambda: column().total(ONE, (255, 1, 1)), r"weights = 255: must be in \[0, 18\]"),
+        (lambda: column().total(ONE, (-1, 1, 1)), r"weights = -1: must be in \[0, 18\]"),
+        (lambda: model.factors(TINY, Buffer(2, (Entry(5, 2, 1),))), r"buffer = 5: must be a user in \[0, 5\)"),
+        (
+            lambda: model.factors(TINY, Buffer(2, 2 * (Entry(0, 2, 1),))),
+            "buffer = 0: must be a user that is named once",
+        ),
+        (
+            lambda: model.holding(model.listening(TINY, 0), {99}),  # type: ignore[arg-type]
+            "updates = 'int': must be pairs of a user and a stamp",
+        ),
+        (lambda: model.holding(model.listening(TINY, 0), {(5, 1)}), r"updates = 5: must be a user in \[0, 5\)"),
+        (
+            lambda: model.every_column(TINY, parameters(19, 4, 3, 1, 3).code),
+            "code = 'one for 4 users, .*': must be one for N = 5 users, U - T = 2 or more, modulo q = 19",
+        ),
+        (lambda: list(model.audit(TINY, TINY.code, [()], [0])), "buffers = 'int': must be of the class Buffer"),  # type: ignore[list-item]
+        (lambda: least(0), "buffers = 'int': must be of the class Buffer"),  # type: ignore[arg-type]
         (
             lambda: Column(TINY, TINY.code, (0, 0)),
             r"elements = \(0, 0\): must be 1 to U - T = 2 different integers",
@@ -759,3 +804,16 @@ def test_buffers_and_columns_that_there_are_not_are_refused(call: Callable[[], o
 
 def test_a_largest_size_above_all_users_is_that_of_all_users() -> None:
     assert len(list(model.every_coalition(TINY, 10**30))) == 2**TINY.N
+
+
+def test_a_buffer_with_a_user_that_does_not_exist_is_refused_by_users() -> None:
+    with pytest.raises(InconsistentSets):
+        model.combining(TINY, Buffer(2, (*ONE.entries[:2], Entry(5, 2, 1))))
+
+
+def test_lists_and_integers_of_numpy_make_the_same_buffer() -> None:
+    again = Buffer(np.int64(2), [*ONE.entries])  # type: ignore[arg-type]
+    assert again == ONE
+    assert column().answer(0, again).matrix.tolist() == column().answer(0, ONE).matrix.tolist()
+    users: Any = tuple(np.arange(3))
+    assert str(model.announced(TINY, users, (0, 1, 2), (3, 1, 1))) == str(ONE)

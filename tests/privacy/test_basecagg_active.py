@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from itertools import combinations, product
+from typing import Any
 
 import pytest
 
@@ -136,7 +137,7 @@ def test_what_no_user_could_be_asked_is_refused() -> None:
 
 def test_a_quorum_names_its_signers_in_ascending_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """User 8 stands in a set of a few users before user 1, but not in a quorum."""
-    users, shown = Confirmations(TINY), []
+    users, shown = Confirmations(replace(TINY, N=17, W=10)), []
 
     def heard(user: int, received: Buffers, quorums: tuple[Users, ...]) -> tuple[Buffers, Buffers]:
         shown.append((user, quorums))
@@ -157,3 +158,24 @@ def test_buffers_are_announced_as_a_list_too() -> None:
         assert found == active.equivocation(KINDS, users, (0,), tuples)[0]
     with pytest.raises(UnknownUser, match=r"^user = 99: must be a user in \[0, 5\)$"):
         users.signed(99, (ONE,))
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda users: users.released((-1,), {1: (ONE,)}), r"coalition = -1: must be a user in \[0, 5\)"),
+        (lambda users: users.released(("0",), {1: (ONE,)}), "coalition = 'str': must be an integer"),
+        (lambda users: users.released((0,), {1: (ONE,), "zz": ()}), "asked = 'str': must be an integer"),
+        (lambda users: users.released((0,), {1: (0,)}), "asked = 'int': must be of the class Buffer"),
+        (lambda users: users.signed(1, (0,)), "received = 'int': must be of the class Buffer"),
+        (
+            lambda users: active.equivocation(
+                semi_honest.every_column(replace(BASE["tiny"], d=4)), users, (0,), {1: (ONE,)}
+            ),
+            "kinds = 'columns of other parameters': must be columns of the parameters of the users",
+        ),
+    ],
+)
+def test_users_and_buffers_that_there_are_not_are_refused(call: Callable[[Any], object], said: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{said}"):
+        call(Confirmations(TINY))

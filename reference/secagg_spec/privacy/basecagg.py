@@ -44,7 +44,7 @@ from secagg_spec.arithmetic.staleness import admissible_weights
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.channels import PlainStampedChannel
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
-from secagg_spec.privacy.lightsecagg import Users, column_elements, columns, encoding
+from secagg_spec.privacy.lightsecagg import Users, check_code, column_elements, columns, encoding
 from secagg_spec.privacy.probe import AffineMap, probe
 from secagg_spec.privacy.verdict import Verdict
 from secagg_spec.privacy.views import Forms, Space, View, join
@@ -57,11 +57,25 @@ Stamped = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Buffer:
-    """What a server announces: the round, and the entries in ascending order of user."""
+class Buffer(validate.Plain):
+    """What a server announces: the round, and the entries in ascending order of user.
+
+    Raises `ParameterError` if the round, or a user or a stamp of an entry, is no integer in [0, 2^32), or a weight none
+    in [0, 2^64). Users refuse more than that.
+    """
 
     round: int
     entries: tuple[Entry, ...]
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        super().__post_init__()
+        validate.integer("round", self.round, 0, validate.MAX_COUNT)
+        for given in validate.sequence("entries", self.entries, "Entry"):
+            entry = validate.instance("entries", given, Entry)
+            validate.integer("user", entry.user, 0, validate.MAX_COUNT)
+            validate.integer("stamp", entry.stamp, 0, validate.MAX_COUNT)
+            validate.integer("weight", entry.weight, 0, 2**64 - 1)
 
     @property
     def users(self) -> Users:
@@ -85,20 +99,49 @@ class Buffer:
 
 
 @dataclass(frozen=True)
-class Situation:
+class Situation(validate.Plain):
     """What the server got.
 
     `uploaded` are the updates whose masked form arrived. `answered` are pairs of a user and a buffer that the user
     answered. The weighted sums over the buffers in `allowed` are allowed to be known.
+
+    Raises `ParameterError` for what is no sequence of these.
     """
 
     allowed: tuple[Buffer, ...]
     uploaded: tuple[Stamped, ...]
     answered: tuple[tuple[int, Buffer], ...]
 
+    def __post_init__(self) -> None:
+        """Check the members; the number of users is not known here."""
+        super().__post_init__()
+        _buffers("allowed", self.allowed)
+        _updates_of("uploaded", self.uploaded)
+        for pair in validate.sequence("answered", self.answered, "pairs of a user and a buffer"):
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise ParameterError("answered", validate.class_of(pair), "pairs of a user and a buffer")
+            validate.integer("answered", pair[0], 0)
+            validate.instance("answered", pair[1], Buffer)
+
+
+def _buffers(name: str, buffers: Collection[Buffer]) -> tuple[Buffer, ...]:
+    """Return buffers as a tuple."""
+    return tuple(validate.instance(name, one, Buffer) for one in validate.sequence(name, buffers, "Buffer"))
+
+
+def _updates_of(name: str, updates: Collection[Stamped]) -> list[Stamped]:
+    """Return updates in order; refuse what is no pair of a user and a stamp."""
+    for update in validate.collection(name, updates, "pairs of a user and a stamp"):
+        if not isinstance(update, tuple) or len(update) != 2:
+            raise ParameterError(name, validate.class_of(update), "pairs of a user and a stamp")
+        for number in update:
+            validate.integer(name, number, 0, validate.MAX_COUNT)
+    return [*updates]
+
 
 def least(*buffers: Buffer) -> Situation:
     """Return the situation in which only the updates of the buffers arrived, and no answers."""
+    _buffers("buffers", buffers)
     return Situation(buffers, _updates(buffers), ())
 
 
@@ -108,6 +151,7 @@ def most(parameters: Parameters, *buffers: Buffer, outside: Collection[int] | No
     `outside` are the users that also upload in rounds whose buffer they are not in; all users when left out. Raises
     `UnknownUser` for one outside of [0, N).
     """
+    _buffers("buffers", buffers)
     everyone = range(parameters.N)
     more = everyone if outside is None else validate.users("outside", [*outside], parameters.N)
     others = [(i, buffer.round) for buffer in buffers for i in more if i not in buffer.users]
@@ -122,6 +166,8 @@ def _updates(buffers: Sequence[Buffer]) -> tuple[Stamped, ...]:
 class Column:
     """One column of all updates of a session, as linear forms.
 
+    The methods raise `UnknownUser` for a user outside of [0, N), and `ParameterError` for a stamp below 0.
+
     Parameters
     ----------
     parameters : Parameters
@@ -133,12 +179,13 @@ class Column:
     Raises
     ------
     ParameterError
-        The elements are no distinct numbers in [0, d), or not 1 to U - T of them.
+        The elements are no distinct numbers in [0, d), or not 1 to U - T of them; or the code is not one for
+        `parameters`.
     """
 
     def __init__(self, parameters: Parameters, code: MaskCode, elements: Sequence[int]) -> None:
         self.parameters = parameters
-        self.code = code
+        self.code = check_code(parameters, code)
         self.elements = column_elements(code, parameters.d, elements)
         self.space = Space(parameters.field)
         self._masking = _masking(parameters, len(self.elements))
@@ -147,16 +194,23 @@ class Column:
         self._uploads: dict[Stamped, Forms] = {}
         self._shares: dict[Stamped, Forms] = {}
 
+    def _check(self, user: int, stamp: int) -> None:
+        validate.users("user", (user,), self.parameters.N)
+        validate.integer("stamp", stamp, 0, validate.MAX_COUNT)
+
     def update(self, user: int, stamp: int) -> Forms:
         """Return the update of a user under a stamp."""
+        self._check(user, stamp)
         return self.space.secret(f"x({stamp})", user, self.elements)
 
     def mask(self, user: int, stamp: int) -> Forms:
         """Return the mask that a user samples under a stamp."""
+        self._check(user, stamp)
         return self.space.drawn(f"mask({stamp})", user, len(self.elements))
 
     def noise(self, user: int, stamp: int) -> Forms:
         """Return the noise that a user samples under a stamp."""
+        self._check(user, stamp)
         return self.space.drawn(f"noise({stamp})", user, self.code.T)
 
     def upload(self, user: int, stamp: int) -> Forms:
@@ -175,6 +229,7 @@ class Column:
 
     def answer(self, user: int, buffer: Buffer) -> Forms:
         """Return the answer of a user to a buffer."""
+        validate.users("user", (user,), self.parameters.N)
         if buffer not in self._combined:
             self._combined[buffer] = self.combining(buffer)
         stamps = _stamps(self.parameters, buffer)
@@ -191,12 +246,12 @@ class Column:
         A member's own answer adds nothing: it is a sum of decrypted shares that the coalition already holds. Raises
         `UnknownUser` for a coalition with users outside of [0, N).
         """
-        members = [*validate.collection("coalition", coalition, "users")]
-        view = View(self.space, validate.users("coalition", members, self.parameters.N))
+        members = validate.members("coalition", coalition, self.parameters.N)
+        view = View(self.space, members)
         view.see(*(self.upload(*update) for update in situation.uploaded))
         answers = [self.answer(j, buffer) for j, buffer in situation.answered if j not in view.coalition]
         honest = [shares for (i, _), shares in self._shares_of(situation) if i not in view.coalition]
-        view.see(*(shares.row(j) for shares in honest for j in sorted(members)), *answers)
+        view.see(*(shares.row(j) for shares in honest for j in members), *answers)
         return view
 
     def _shares_of(self, situation: Situation) -> list[tuple[Stamped, Forms]]:
@@ -210,8 +265,18 @@ class Column:
         return self.view(coalition, situation).decide(*map(self.total, situation.allowed))
 
     def total(self, buffer: Buffer, weights: Sequence[int] | None = None) -> Forms:
-        """Return the sum of the updates of a buffer, with the weights of its entries or with the given ones."""
-        chosen = buffer.weights if weights is None else tuple(weights)
+        """Return the sum of the updates of a buffer, with the weights of its entries or with the given ones.
+
+        Raises
+        ------
+        LengthMismatch
+            The buffer has no entry, or there is not one weight for each.
+        OutOfRange
+            A weight is not in [0, q).
+        """
+        chosen = _weights(self.parameters, buffer.weights if weights is None else weights)
+        if not chosen or len(chosen) != len(buffer.entries):
+            raise LengthMismatch("len(weights)", len(chosen), "that of the entries, one or more")
         updates = join([self.update(*update) for update in buffer.updates])
         blocks = [np.eye(len(self.elements), dtype=np.uint64) * np.uint64(weight) for weight in chosen]
         coefficients = np.concatenate(blocks, axis=1)
@@ -242,7 +307,8 @@ class Unchecked(Column):
 
 def _stamps(parameters: Parameters, buffer: Buffer) -> dict[int, int]:
     """Return the stamp of the share held of each user: its entry's stamp, or the newest if it is not in the buffer."""
-    return dict.fromkeys(range(parameters.N), buffer.round) | dict(buffer.updates)
+    stamps = dict(buffer.updates)
+    return {user: stamps.get(user, buffer.round) for user in range(parameters.N)}
 
 
 def _masking(parameters: Parameters, size: int) -> AffineMap:
@@ -268,9 +334,17 @@ def combining(parameters: Parameters, buffer: Buffer) -> AffineMap:
 
 
 def factors(parameters: Parameters, buffer: Buffer) -> UintArray:
-    """Return the weights of a buffer as a (1, N) array, with 0 for users that are not in it."""
+    """Return the weights of a buffer as a (1, N) array, with 0 for users that are not in it.
+
+    Raises
+    ------
+    UnknownUser, DuplicateUser
+        A user of the buffer is outside of [0, N), or has two entries.
+    OutOfRange
+        A weight is not in [0, q).
+    """
     matrix = np.zeros((1, parameters.N), dtype=np.uint64)
-    matrix[0, list(buffer.users)] = buffer.weights
+    matrix[0, list(validate.users("buffer", buffer.users, parameters.N))] = _weights(parameters, buffer.weights)
     return matrix
 
 
@@ -303,8 +377,9 @@ def announced(parameters: Parameters, users: Users, ages: Sequence[int], weights
     OutOfRange
         A weight is not in [0, q).
     """
-    if [*validate.users("users", users, parameters.N)] != sorted(users):
-        raise ParameterError("users", tuple(users), "ascending")
+    users = validate.users("users", users, parameters.N)
+    if [*users] != sorted(users):
+        raise ParameterError("users", users, "ascending")
     for name, given in (("ages", ages), ("weights", weights)):
         if len(given) != len(users):
             raise LengthMismatch(f"len({name})", len(given), f"{len(users)}, one for each user")
@@ -314,7 +389,8 @@ def announced(parameters: Parameters, users: Users, ages: Sequence[int], weights
 
 def _weights(parameters: Parameters, weights: Sequence[int]) -> list[int]:
     """Return weights as integers; refuse one that is not in [0, q)."""
-    found = [validate.secret_integer("weights", weight, "integers") for weight in weights]
+    given = validate.sequence("weights", weights, "integers")
+    found = [validate.secret_integer("weights", weight, "integers") for weight in given]
     for weight in found:
         if not 0 <= weight < parameters.q:
             raise OutOfRange("weights", weight, f"in [0, {parameters.q - 1}]")
@@ -451,8 +527,8 @@ def audit(
     """
     if outside is not None:
         outside = validate.integer("outside", outside, 0)
-    for users in coalitions:
-        validate.users("users", users, parameters.N)
+    coalitions = [validate.users("coalitions", users, parameters.N) for users in coalitions]
+    buffers = _buffers("buffers", buffers)
     kinds = every_column(parameters, code, model)
     for coalition in coalitions:
         for buffer in buffers:
@@ -502,9 +578,14 @@ def announcement(state: UserState, buffer: Buffer) -> BufferedSet:
 
 
 def holding(state: UserState, updates: Collection[Stamped]) -> UserState:
-    """Return the state of a user after it received the shares of some updates, each replacing an older share."""
+    """Return the state of a user after it received the shares of some updates, each replacing an older share.
+
+    Raises `ParameterError` for what is no update, and `UnknownUser` for a user outside of [0, N).
+    """
+    for user, _ in (given := _updates_of("updates", updates)):
+        validate.users("updates", (user,), state.parameters.N)
     share = np.zeros(state.parameters.share_length, dtype=np.uint64)
-    return replace(state, held={**state.held, **{user: Held(stamp, share) for user, stamp in sorted(updates)}})
+    return replace(state, held={**state.held, **{user: Held(stamp, share) for user, stamp in sorted(given)}})
 
 
 def equivocation(
@@ -528,13 +609,12 @@ def equivocation(
     Raises
     ------
     ParameterError
-        There is no column; no user is asked, or a member of the coalition is, or a user outside the roster.
+        There is no column, or columns have different parameters; no user is asked, or a member of the coalition is, or
+        a user outside the roster.
     InconsistentSets, Replay, WrongPhase
         A user refuses a buffer.
     """
-    if not kinds:
-        raise LengthMismatch("len(kinds)", 0, "1 or more")
-    parameters = kinds[0].parameters
+    parameters = parameters_of(kinds)
     check_lie(parameters.N, coalition, asked)
     for user, buffers in asked.items():
         accepts(parameters, user, buffers)
@@ -542,12 +622,25 @@ def equivocation(
 
 
 def check_lie(N: int, coalition: Collection[int], asked: Mapping[int, Sequence[Buffer]]) -> Users:
-    """Return the coalition after checking that at least one user is asked, and that no asked user colludes."""
-    members = validate.users("coalition", sorted(coalition), N)
-    validate.users("asked", sorted(asked), N)
-    if not asked or set(asked) & set(members):
-        raise ParameterError("asked", sorted(asked), "given for honest users, at least one")
+    """Return the coalition, ascending, after checking that at least one user is asked, and no asked user colludes."""
+    N = validate.integer("N", N, 1, validate.MAX_COUNT)
+    members, honest = validate.members("coalition", coalition, N), validate.members("asked", [*asked], N)
+    if not honest or set(honest) & set(members):
+        raise ParameterError("asked", [*honest], "given for honest users, at least one")
+    for buffers in asked.values():
+        _buffers("asked", buffers)
     return members
+
+
+def parameters_of(kinds: Sequence[Column]) -> Parameters:
+    """Return the parameters of columns; raises `ParameterError` if there is none or they differ in them."""
+    for kind in validate.sequence("kinds", kinds, "Column"):
+        validate.instance("kinds", kind, Column)
+    if not kinds:
+        raise LengthMismatch("len(kinds)", 0, "1 or more")
+    if any(kind.parameters != kinds[0].parameters for kind in kinds):
+        raise ParameterError("kinds", "columns of different parameters", "columns of the same parameters")
+    return kinds[0].parameters
 
 
 def decide_answers(
@@ -559,9 +652,18 @@ def decide_answers(
     """Return, for each kind of column, what a coalition learns from the uploads in all buffers and from answers.
 
     The allowed sums are those of `equivocation`, applied to the buffers that are answered.
+
+    Raises
+    ------
+    ParameterError
+        There is no column, or columns have different parameters; a user is outside the roster; or one is asked or
+        answers what is no sequence of buffers.
     """
-    answered = tuple((user, buffer) for user, buffers in answers.items() for buffer in buffers)
-    uploaded = _updates([buffer for buffers in asked.values() for buffer in buffers])
+    N = parameters_of(kinds).N
+    validate.members("asked", [*asked], N)
+    validate.members("answers", [*answers], N)
+    answered = tuple((user, buffer) for user, found in answers.items() for buffer in _buffers("answers", found))
+    uploaded = _updates([buffer for buffers in asked.values() for buffer in _buffers("asked", buffers)])
     situation = Situation(_apart([buffer for _, buffer in answered]), uploaded, answered)
     return tuple(column.decide(coalition, situation) for column in kinds)
 

@@ -11,14 +11,23 @@ Source: spec/basecagg.md, section 11 (BSA-37 to BSA-46).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.entropy import SeededSource
-from secagg_spec.errors import ProtocolError
-from secagg_spec.privacy.basecagg import Buffer, Column, Stamped, announcement, check_lie, decide_answers, holding
+from secagg_spec.errors import ParameterError, ProtocolError
+from secagg_spec.privacy.basecagg import (
+    Buffer,
+    Column,
+    Stamped,
+    announcement,
+    check_lie,
+    decide_answers,
+    holding,
+    parameters_of,
+)
 from secagg_spec.privacy.lightsecagg import Users
 from secagg_spec.privacy.verdict import Verdict
 from secagg_spec.protocols.agreement import sign_proposal
@@ -98,9 +107,11 @@ class Confirmations:
     def signed(self, user: int, received: Sequence[Buffer]) -> Buffers:
         """Return the buffers that an honest user signs when `received` are announced to it one after another.
 
-        Raises `UnknownUser` for a user outside of [0, N).
+        Raises `UnknownUser` for a user outside of [0, N), and `ParameterError` for what is no buffer.
         """
         (user,) = validate.users("user", (user,), self.parameters.N)
+        for buffer in validate.sequence("received", received, "Buffer"):
+            validate.instance("received", buffer, Buffer)
         return self.heard(user, tuple(received), ((),) * len(received))[0]
 
     def _valid(self, user: int, signed: Buffers, buffer: Buffer) -> bool:
@@ -116,13 +127,20 @@ class Confirmations:
             The users that work with the server.
         asked : mapping from user to sequence of Buffer
             The buffers announced to each honest user, in order.
+
+        Raises
+        ------
+        ParameterError
+            No user is asked, or a member of the coalition is, or a user outside the roster; or a user is asked for what
+            is no buffer.
         """
+        members = check_lie(self.parameters.N, coalition, asked)
         named = {user: tuple(received) for user, received in asked.items()}
         signed = {user: self.signed(user, received) for user, received in named.items()}
 
         def willing(buffer: Buffer) -> Users:
             valid = {user for user, buffers in signed.items() if self._valid(user, buffers, buffer)}
-            return tuple(sorted(valid | set(coalition)))
+            return tuple(sorted(valid | set(members)))
 
         answered = {
             user: self.heard(user, received, tuple(map(willing, received)))[1] for user, received in named.items()
@@ -142,8 +160,16 @@ def equivocation(
     users : Confirmations
     coalition, asked
         As in `basecagg.equivocation`. The verdicts, one for each kind of column, and the errors are also the same.
+
+    Raises
+    ------
+    ParameterError
+        The columns are those of other parameters than the users have.
     """
-    released = users.released(check_lie(users.parameters.N, coalition, asked), asked)
+    base = parameters_of(kinds)
+    if any(getattr(base, member.name) != getattr(users.parameters, member.name) for member in fields(base)):
+        raise ParameterError("kinds", "columns of other parameters", "columns of the parameters of the users")
+    released = users.released(coalition, asked)
     return released, decide_answers(kinds, coalition, asked, released)
 
 
