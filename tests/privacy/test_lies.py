@@ -441,3 +441,10 @@ def test_whether_shares_are_withheld_is_a_truth_value(withheld: Any) -> None:
     ):
         with pytest.raises(ParameterError, match=r"^withheld = .*must be of the class bool$"):
             judge()
+
+
+def test_errors_name_numbers_as_the_caller_does() -> None:
+    with pytest.raises(ParameterError, match=r"^K = 1: must be an integer in "):
+        lies.keeps_batches(1, 2, 0)
+    with pytest.raises(ParameterError, match=r"^T = 3: must be an integer in "):
+        lies.answered_by_one(5, 3, 3, 1)

@@ -99,11 +99,11 @@ def isolating(N: int, t: int, c: int, size: int, *, withheld: bool = False) -> L
     return Lie(tuple(isolated), announced, arrived)
 
 
-def _check(N: int, t: int, c: int) -> tuple[int, int, int]:
-    """Return the three numbers as ``int``."""
-    N = validate.integer("N", N, 2, 2**16)
+def _check(N: int, t: int, c: int, *, users: str = "N", colluders: str = "c") -> tuple[int, int, int]:
+    """Return the three numbers as ``int``; errors name the first and the last as the caller does."""
+    N = validate.integer(users, N, 2, 2**16)
     t = validate.integer("t", t, 2, N)
-    return N, t, validate.integer("c", c, 0, t - 1)
+    return N, t, validate.integer(colluders, c, 0, t - 1)
 
 
 def _others(N: int, t: int, c: int, size: int, withheld: bool) -> int | None:
@@ -173,7 +173,7 @@ def keeps_batches(K: int, t: int, c: int) -> bool:
     ParameterError
         A number is outside its range.
     """
-    K, t, c = _check(K, t, c)
+    K, t, c = _check(K, t, c, users="K")
     return 3 * t >= 2 * K + c
 
 
@@ -225,7 +225,7 @@ def answered_by_one(N: int, T: int, t: int, requests: int) -> bool:
     ParameterError
         A number is outside its range.
     """
-    N, t, T = _check(N, t, T)
+    N, t, T = _check(N, t, T, colluders="T")
     requests = validate.integer("requests", requests, 1, 2**32)
     return requests * (N - t) < N - T
 
