@@ -638,6 +638,40 @@ def test_odds_are_for_2_to_the_16_users_at_most() -> None:
             lambda plan, cell: list(model.every_case(plan, cell, (13,))),
             r"colluders = 13: must be an integer in \[0, 12\]",
         ),
+        (lambda plan, cell: plan.elements((), tuple(range(12))), r"len\(cells\) = 0: must be 1 or more"),
+        (lambda plan, cell: plan.elements((None,), tuple(range(12))), "cells = 'NoneType': must be of the class Cell"),
+        (lambda plan, cell: plan.elements((cell,), (0, 12)), r"sharers = 12: must be a user in \[0, 12\)"),
+        (
+            lambda plan, cell: plan.build(cell, tuple(range(12)), Space(Ring(6))),
+            r"space = 'one modulo 6': must be one modulo \d+",
+        ),
+        (lambda plan, cell: plan.build(cell, (0, 1), Space(cell.ring), -1), "drawing = -1: must be an integer >= 0"),
+        (
+            lambda plan, cell: plan.build(replace(cell, start=1), (0, 1), Space(cell.ring)),
+            r"cell = Cell\(.*: must be a cell of the parameters of the plan",
+        ),
+        (
+            lambda plan, cell: list(model.every_case(plan, replace(cell, members=frozenset({0, 99})), (0,))),
+            r"cell = Cell\(.*: must be a cell of the parameters of the plan",
+        ),
+        (
+            lambda plan, cell: Rounds(plan, [tuple(range(12))]).sets(replace(cell, segment=9), (0,)),
+            r"cell = Cell\(.*: must be a cell of the parameters of the plan",
+        ),
+        (
+            lambda plan, cell: Rounds(plan, [tuple(range(12))]).view(cell, (12,), answered=(True,)),
+            r"coalition = 12: must be a user in \[0, 12\)",
+        ),
+        (
+            lambda plan, cell: plan.decide((cell,), situation(TINY), (12,)),
+            r"coalition = 12: must be a user in \[0, 12\)",
+        ),
+        (
+            lambda plan, cell: model.seen(
+                [*map(plan.build, 2 * [cell], 2 * [tuple(range(12))], map(Space, 2 * [cell.ring]))], situation(TINY), ()
+            ),
+            "elements = 'of several spaces': must be of one space: .*",
+        ),
         (lambda plan, cell: model.Rule("a", checked=cast(bool, 1)), "checked = 'int': must be of the class bool"),
         (
             lambda plan, cell: model.Rule("a", one_stream=cast(bool, None)),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from math import isclose
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -613,7 +614,7 @@ def test_an_audit_refuses_users_that_are_not_there_or_are_named_twice() -> None:
             ((), wrong, EVERYONE),
             ((), EVERYONE, wrong),
         ):
-            with pytest.raises(error, match="users"):
+            with pytest.raises(error, match="^coalitions = " if coalition else "^dropouts = "):
                 list(model.audit(TINY, TINY.graph(), [coalition], [(sharers, survivors)]))
 
 
@@ -652,8 +653,8 @@ SEVEN = Graph(tuple(range(7)), 6)
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: list(model.every_coalition(-1)), r"N = -1: must be an integer in \[0, 4294967295\]"),
-        (lambda: list(model.every_coalition("3")), r"N = '3': must be an integer in \[0, 4294967295\]"),  # type: ignore[arg-type]
+        (lambda: list(model.every_coalition(-1)), r"N = -1: must be an integer in \[0, 65536\]"),
+        (lambda: list(model.every_coalition("3")), r"N = '3': must be an integer in \[0, 65536\]"),  # type: ignore[arg-type]
         (lambda: list(model.audit(TINY, SEVEN, [()], [])), r"len\(graph.order\) = 7: must be N = 5"),
         (lambda: list(model.every_dropout(TINY, SEVEN)), r"len\(graph.order\) = 7: must be N = 5"),
         (lambda: model.exposed(TINY.graph(), 2, (9,), (0, 1)), r"coalition = 9: must be a user in \[0, 5\)"),
@@ -662,8 +663,57 @@ SEVEN = Graph(tuple(range(7)), 6)
             lambda: tiny_element(sharers=(0, 1, 2)).decide((), least((0, 1, 2), (0, 4))),
             r"survivors = 4: must be a user of U_2, which is \(0, 1, 2\)",
         ),
+        (
+            lambda: tiny_element(sharers=(0, 1, 2)).decide((), least(EVERYONE, (0, 1))),
+            r"sharers = \(0, 1, 2, 3, 4\): must be U_2 of the element, \(0, 1, 2\)",
+        ),
+        (lambda: Situation((0, 1), (0,), (2,), {}), r"uploaded = 2: must be a user of U_2, which is \(0, 1\)"),
+        (lambda: Situation((0, 1), cast(Any, "01"), (), {}), "survivors = 'str': must be a sequence of users"),
+        (lambda: Situation((0, 1), (0,), (0,), {0: cast(Any, ())}), "answers = 'tuple': must be of the class Answer"),
+        (
+            lambda: tiny_element().decide((), Situation(EVERYONE, EVERYONE, EVERYONE, {9: Answer((), ())})),
+            r"answers = 9: must be a user in \[0, 5\)",
+        ),
+        (lambda: most(TINY.graph(), EVERYONE, (9,)), r"survivors = 9: must be a user in \[0, 5\)"),
+        (lambda: model.components(TINY.graph(), (9,)), r"users = 9: must be a user in \[0, 5\)"),
+        (lambda: model.components(TINY.graph(), cast(Any, ("0",))), "users = 'str': must be an integer, .*"),
+        (lambda: model.goes_on(TINY, TINY.graph(), EVERYONE, (9,)), r"survivors = 9: must be a user in \[0, 5\)"),
+        (lambda: model.exposed(TINY.graph(), 0, (1,), (0, 1)), "t = 0: must be an integer >= 1"),
+        (lambda: model.exposed(TINY.graph(), cast(Any, "2"), (1,), (0, 1)), "t = '2': must be an integer >= 1"),
+        (lambda: tiny_element(space=Space(Ring(7))), "space = 'one modulo 7': must be one modulo 8"),
+        (lambda: tiny_element(arrived={9: (0,)}), r"arrived = 9: must be a user in \[0, 5\)"),
+        (lambda: tiny_element(arrived={0: (9,)}), r"arrived = 9: must be a user in \[0, 5\)"),
+        (lambda: Requests(replace(TINY, d=2**31)), r"d = 2147483648: must be at most 2\^24 / N = 3355443: .*"),
+        (lambda: Requests(TINY, arrived={0: (9,)}), r"arrived = 9: must be a user in \[0, 5\)"),
+        (
+            lambda: model.equivocation(Requests(TINY), (0,), cast(Any, {1: EVERYONE, "zz": ()})),
+            "announced = 'str': must be an integer, .*",
+        ),
+        (
+            lambda: model.equivocation(Requests(TINY), (0,), {1: (0, 9)}),
+            r"announced = 9: must be a user in \[0, 5\)",
+        ),
+        (
+            lambda: list(model.audit(TINY, TINY.graph(), [], [cast(Any, (EVERYONE,))])),
+            "dropouts = '1 sets': must be .*",
+        ),
     ],
 )
 def test_cases_that_there_are_not_are_refused(call: Callable[[], object], said: str) -> None:
     with pytest.raises(ParameterError, match=f"^{said}$"):
         call()
+
+
+def test_elements_of_several_spaces_are_not_seen_together() -> None:
+    first, second = tiny_element(), tiny_element(name="z")
+    with pytest.raises(ParameterError, match=r"^view = 'of several spaces': must be of one space"):
+        second.show(first.view(()), least(EVERYONE, EVERYONE))
+
+
+def test_lists_make_the_same_situation() -> None:
+    lists = [*EVERYONE]
+    given = Situation(lists, lists, lists, most(TINY.graph(), EVERYONE, EVERYONE).answers)  # type: ignore[arg-type]
+    assert given == most(TINY.graph(), lists, lists)  # type: ignore[arg-type]
+    assert tiny_element(sharers=lists).decide((), given).private
+    cases = model.audit(TINY, TINY.graph(), [[0]], [(lists, lists)])  # type: ignore[list-item]
+    assert [(case.coalition, case.sharers, case.survivors) for case in cases] == [((0,), EVERYONE, EVERYONE)]

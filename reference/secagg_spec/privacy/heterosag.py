@@ -169,15 +169,44 @@ class Plan:
         yield from (tuple(group) for group in groups)
 
     def elements(self, cells: tuple[Cell, ...], sharers: Users) -> tuple[Element, ...]:
-        """Return the elements of cells; several cells have one space for each modulus, with the same symbols."""
+        """Return the elements of cells; several cells have one space for each modulus, with the same symbols.
+
+        Raises
+        ------
+        ParameterError
+            There is no cell, or one is none of the parameters of the plan.
+        UnknownUser, DuplicateUser
+            A sharer is outside [0, N), or given twice.
+        """
+        cells = self.cells_of("cells", cells)
+        sharers = validate.users("sharers", sharers, self.parameters.N)
         if len(cells) == 1:
             return (self.element(cells[0], sharers),)
         first = Space(cells[0].ring)
         spaces = {cell.ring.modulus: Space(cell.ring, first) for cell in cells}
         return tuple(self.build(cell, sharers, spaces[cell.ring.modulus]) for cell in cells)
 
+    def cells_of(self, name: str, cells: Sequence[Cell]) -> tuple[Cell, ...]:
+        """Return cells as a tuple; raises `ParameterError` if there is none, or one that the parameters do not have."""
+        given = tuple(validate.instance(name, cell, Cell) for cell in validate.sequence(name, cells, "Cell"))
+        if not given:
+            raise LengthMismatch(f"len({name})", 0, "1 or more")
+        for cell in given:
+            if cell not in self.parameters.parts:
+                raise ParameterError(name, cell, "a cell of the parameters of the plan")
+        return given
+
     def build(self, cell: Cell, sharers: Users, space: Space, drawing: int = 0) -> Element:
-        """Return the element of a cell in a space; each round `drawing` has its own number, keys and seeds."""
+        """Return the element of a cell in a space; each round `drawing` has its own number, keys and seeds.
+
+        Raises
+        ------
+        ParameterError
+            The cell is none of the parameters of the plan, the space is over another ring, or `drawing` is below 0.
+        UnknownUser, DuplicateUser
+            A sharer is outside [0, N), or given twice.
+        """
+        (cell,), drawing = self.cells_of("cell", (cell,)), validate.integer("drawing", drawing, 0)
         segment = self.rule.segment(cell)
         streams = Streams(protocol=protocol.PROTOCOL, round=drawing, segment=segment, drawing=drawing)
         given = (cell.ring, self.graph, self.parameters.t, sharers)
@@ -188,8 +217,8 @@ class Plan:
 
     def decide(self, cells: tuple[Cell, ...], happened: Situation, coalition: Users) -> Case:
         """Return what a coalition learns of some cells, at least one, beyond the sums over their honest survivors."""
-        if not cells:
-            raise LengthMismatch("len(cells)", 0, "1 or more")
+        cells = self.cells_of("cells", cells)
+        coalition = validate.users("coalition", coalition, self.parameters.N)
         elements = self.elements(cells, happened.sharers)
         parts = [[e for e in elements if e.space is space] for space in dict.fromkeys(e.space for e in elements)]
         views = [seen(part, happened, coalition) for part in parts]
@@ -200,6 +229,7 @@ class Plan:
 
     def parts_shown(self, cell: Cell, happened: Situation, coalition: Users = ()) -> tuple[Users, ...]:
         """Return the sets of subgroups of a cell, each with honest survivors, whose honest sum the view determines."""
+        (cell,) = self.cells_of("cell", (cell,))
         (element,) = self.elements((cell,), happened.sharers)
         view, honest = seen([element], happened, coalition), set(happened.survivors) - set(coalition)
         members = {z: honest & set(self.parameters.members[z]) for z in cell.subgroups}
@@ -230,17 +260,33 @@ def _least(sets: Sequence[Users]) -> Iterator[Users]:
 
 
 def seen(elements: Sequence[Element], happened: Situation, coalition: Collection[int]) -> View:
-    """Return what the server and a coalition see in one round of elements, at least one, that share one space."""
+    """Return what the server and a coalition see in one round of elements, at least one, that share one space.
+
+    Raises
+    ------
+    ParameterError
+        There is no element, or they do not share one space.
+    UnknownUser, DuplicateUser
+        A member of the coalition is none of the users, or given twice.
+    """
+    for element in validate.sequence("elements", elements, "Element"):
+        validate.instance("elements", element, Element)
     if not elements:
         raise LengthMismatch("len(elements)", 0, "1 or more")
-    view = View(elements[0].space, coalition, elements[0].rules)
+    members = validate.members("coalition", coalition, len(elements[0].graph.order))
+    view = View(elements[0].space, members, elements[0].rules)
     for element in elements:
+        view.takes("elements", element.space)
         element.show(view, happened)
     return view
 
 
 def exact(element: Element, left: Users) -> bool:
-    """Return whether `unmask` returns the sum over the survivors of a cell, without any mask."""
+    """Return whether `unmask` returns the sum over the survivors of a cell, without any mask.
+
+    Raises `UnknownUser` for a survivor outside [0, N).
+    """
+    left = validate.users("left", left, len(element.graph.order))
     survivors = tuple(user for user in element.members if user in left)
     if not survivors:
         return True
@@ -317,8 +363,9 @@ def every_case(plan: Plan, cell: Cell, colluders: Collection[int]) -> Iterator[t
     Raises
     ------
     ParameterError
-        A number is not in [0, N].
+        A number is not in [0, N], or the cell is none of the parameters of the plan.
     """
+    (cell,) = plan.cells_of("cell", (cell,))
     parameters, members = plan.parameters, sorted(cell.members)
     colluders = [validate.integer("colluders", count, 0, parameters.N) for count in colluders]
     outside = [user for user in range(parameters.N) if user not in cell.members]
@@ -393,9 +440,10 @@ class Rounds:
     def sets(self, cell: Cell, rounds: Sequence[int]) -> list[frozenset[int]]:
         """Return the survivors of a cell in these rounds.
 
-        Raises `ParameterError` for a round that there is not; so do `too_few` and `combination`.
+        Raises `ParameterError` for a round that there is not, or a cell of another plan; so do `too_few` and
+        `combination`.
         """
-        last = len(self.survivors) - 1
+        (cell,), last = self.plan.cells_of("cell", (cell,)), len(self.survivors) - 1
         chosen = (validate.integer("rounds", r, 0, last) for r in validate.sequence("rounds", rounds, "integers"))
         return [cell.members & set(self.survivors[r]) for r in chosen]
 
@@ -415,8 +463,11 @@ class Rounds:
     def view(self, cell: Cell, coalition: Collection[int], *, answered: Sequence[bool]) -> tuple[View, list[Element]]:
         """Return what the server and a coalition see of a cell, and the element of the cell in each round.
 
-        Raises `LengthMismatch` unless `answered` has one entry for each round; so does `learned`.
+        Raises `LengthMismatch` unless `answered` has one entry for each round; so does `learned`. Raises
+        `ParameterError` for a cell of another plan, and `UnknownUser` for a coalition with users outside of [0, N).
         """
+        (cell,) = self.plan.cells_of("cell", (cell,))
+        coalition = validate.members("coalition", coalition, self.plan.parameters.N)
         if len(answered) != len(self.survivors):
             raise LengthMismatch("len(answered)", len(answered), f"{len(self.survivors)}, one for each round")
         space, everyone = Space(cell.ring), tuple(range(self.plan.parameters.N))

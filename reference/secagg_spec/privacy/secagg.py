@@ -49,13 +49,15 @@ from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import LengthMismatch, ParameterError, ProtocolError, UnknownUser
 from secagg_spec.privacy.probe import AffineMap, probe
 from secagg_spec.privacy.verdict import Verdict
-from secagg_spec.privacy.views import Derivation, Forms, Rule, Rules, Space, Token, View, join, user_token
+from secagg_spec.privacy.views import Derivation, Forms, Rule, Rules, Space, Token, View, join, space_over, user_token
 from secagg_spec.protocols.secagg import round as protocol
 from secagg_spec.protocols.secagg.graph import Graph
 from secagg_spec.protocols.secagg.round import Parameters, UnmaskRequest, UnmaskShares, UserState
 from secagg_spec.protocols.steps import SERVER, run_synchronous
 
 Users = tuple[int, ...]
+_MOST = 2**24
+"""The most elements of the inputs of all users."""
 
 
 # ------------------------------------------------------------------------------------------------------- seeds
@@ -81,7 +83,10 @@ class Streams:
 
 @dataclass(frozen=True)
 class Tokens:
-    """The keys, seeds and shares of the users of a graph, drawn once, and the rules between them."""
+    """The keys, seeds and shares of the users of a graph, drawn once, and the rules between them.
+
+    Its methods are for checked arguments.
+    """
 
     graph: Graph
     t: int
@@ -131,17 +136,35 @@ class Answer(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Situation:
+class Situation(validate.Plain):
     """What the server got in a round.
 
     `sharers` is U_2, and `survivors` is the set whose sum is allowed. `uploaded` are the users whose masked inputs
     arrived, and ``answers[j]`` is the answer of user j.
+
+    Raises
+    ------
+    ParameterError
+        What is given are no sequences of integers, or no answers; or a survivor, or a user that uploaded, is not in
+        `sharers`.
     """
 
     sharers: Users
     survivors: Users
     uploaded: Users
     answers: Mapping[int, Answer]
+
+    def __post_init__(self) -> None:
+        """Check the users, of which the number is not known here."""
+        super().__post_init__()
+        sharers = set(validate.user_numbers("sharers", self.sharers))
+        for name, users in (("survivors", self.survivors), ("uploaded", self.uploaded)):
+            for user in validate.user_numbers(name, users):
+                if user not in sharers:
+                    raise UnknownUser(name, user, f"a user of U_2, which is {self.sharers}")
+        validate.user_numbers("answers", [*self.answers])
+        for answer in self.answers.values():
+            validate.instance("answers", answer, Answer)
 
     @property
     def delayed(self) -> frozenset[int]:
@@ -155,13 +178,23 @@ def least(sharers: Users, survivors: Users) -> Situation:
 
 
 def most(graph: Graph, sharers: Users, survivors: Users) -> Situation:
-    """Return the situation in which every masked input arrived, some too late, and every survivor answered."""
+    """Return the situation in which every masked input arrived, some too late, and every survivor answered.
+
+    Raises `UnknownUser` for users that are none of the graph, and for survivors that are none of `sharers`.
+    """
+    sharers, survivors = (
+        validate.users(name, users, len(graph.order))
+        for name, users in (("sharers", sharers), ("survivors", survivors))
+    )
     dropped = set(sharers) - set(survivors)
     return Situation(sharers, survivors, sharers, {j: honest_answer(graph, j, survivors, dropped) for j in survivors})
 
 
 def honest_answer(graph: Graph, user: int, survivors: Collection[int], dropped: Collection[int]) -> Answer:
-    """Return the shares that a user sends when it receives these sets (SAG-24)."""
+    """Return the shares that a user sends when it receives these sets (SAG-24), for checked sets.
+
+    Raises `UnknownUser` for a user that is none of the graph.
+    """
     holders = _holders(graph, user)
     return Answer(*(tuple(sorted(holders.intersection(users))) for users in (survivors, dropped)))
 
@@ -172,8 +205,11 @@ def _holders(graph: Graph, user: int) -> frozenset[int]:
 
 
 def components(graph: Graph, users: Collection[int]) -> tuple[Users, ...]:
-    """Return the connected components of the subgraph of some users, ordered by smallest member."""
-    left, found = set(users), []
+    """Return the connected components of the subgraph of some users, ordered by smallest member.
+
+    Raises `UnknownUser` for users that are none of the graph.
+    """
+    left, found = set(validate.members("users", users, len(graph.order))), []
     while left:
         reached, border = set[int](), {min(left)}
         while border:
@@ -216,7 +252,8 @@ class Element:
     Raises
     ------
     ParameterError
-        The users are none of the graph, t is below 1, or an index is below 0.
+        The users are none of the graph, t is below 1, or an index is below 0; the name is no text, or the space is over
+        another ring.
     """
 
     def __init__(
@@ -236,11 +273,13 @@ class Element:
         self.ring, self.graph, self.sharers = ring, graph, validate.users("sharers", sharers, len(graph.order))
         indices = tuple(validate.integer("indices", at, 0) for at in validate.sequence("indices", indices, "integers"))
         self.size, t = len(indices), validate.integer("t", t, 1)
-        self.arrived = validate.mapping("arrived", arrived)
+        given = validate.mapping("arrived", arrived)
+        self._users("arrived", [*given])
+        self.arrived = {user: self._users("arrived", senders) for user, senders in given.items()}
         chosen = self.sharers if members is None else self._users("members", members)
         self.members = tuple(i for i in self.sharers if i in chosen)
         self.streams = Streams() if streams is None else streams
-        self.space = Space(ring) if space is None else space
+        self.space = space_over(ring, space)
         self.tokens = Tokens(graph, t, self.streams.drawing)
         self.rules = self.tokens.rules()
         self.inputs = {i: self.space.secret(name, i, indices) for i in self.members}
@@ -248,8 +287,7 @@ class Element:
 
     def _users(self, name: str, users: Collection[int]) -> Users:
         """Return some users of the graph, ascending."""
-        given = [*validate.collection(name, users, "users")]
-        return tuple(sorted(validate.users(name, given, len(self.graph.order))))
+        return validate.members(name, users, len(self.graph.order))
 
     def _masking_users(self, name: str, users: Collection[int]) -> Users:
         """Return some users that mask this element, ascending."""
@@ -260,11 +298,11 @@ class Element:
         return found
 
     def self_mask(self, user: int) -> Forms:
-        """Return PRG(b_i)."""
+        """Return PRG(b_i), for checked arguments."""
         return self._stream(self.tokens.self_seed(user), "self-mask")
 
     def pairwise_mask(self, user: int, peer: int) -> Forms:
-        """Return PRG(s_ij), the same for both users."""
+        """Return PRG(s_ij), the same for both users, for checked arguments."""
         return self._stream(self.tokens.agreed(user, peer), "pairwise-mask")
 
     def _stream(self, seed: Token, purpose: str) -> Forms:
@@ -314,7 +352,7 @@ class Element:
     def view(self, coalition: Collection[int], *situations: Situation) -> View:
         """Return what the server and a coalition see in one or several situations together.
 
-        Raises `UnknownUser` for a coalition with users that are none of the graph.
+        Raises `UnknownUser` for a coalition with users that are none of the graph, and what `show` raises.
         """
         view = View(self.space, self._users("coalition", coalition), self.rules)
         for situation in situations:
@@ -322,8 +360,16 @@ class Element:
         return view
 
     def show(self, view: View, situation: Situation) -> None:
-        """Add what a situation shows to a view."""
-        tokens = self.tokens
+        """Add what a situation shows to a view, which may already contain other elements of the same space.
+
+        Raises `ParameterError` if U_2 is another one than that of the element, and `UnknownUser` for an answer of a
+        user that is none of the graph.
+        """
+        view.takes("view", self.space)
+        tokens, situation = self.tokens, validate.instance("situation", situation, Situation)
+        if set(situation.sharers) != set(self.sharers):
+            raise ParameterError("sharers", situation.sharers, f"U_2 of the element, {self.sharers}")
+        self._users("answers", [*situation.answers])
         view.see(*(self.masked[i] for i in situation.uploaded if i in self.masked))
         for member in view.coalition:
             view.reveal_all(_held(tokens, member, self.sharers))
@@ -400,9 +446,9 @@ class Case:
 def every_coalition(N: int) -> Iterator[Users]:
     """Yield every set of users, smallest first, starting with the empty set (the server alone).
 
-    Raises `ParameterError` if N is no number of users.
+    Raises `ParameterError` if N is no number of users, or above 2^16.
     """
-    N = validate.integer("N", N, 0, validate.MAX_COUNT)
+    N = validate.integer("N", N, 0, 2**16)
     for size in range(N + 1):
         yield from combinations(range(N), size)
 
@@ -433,7 +479,14 @@ def _survivors(parameters: Parameters, graph: Graph, sharers: Users) -> Iterator
 
 
 def goes_on(parameters: Parameters, graph: Graph, sharers: Collection[int], survivors: Collection[int]) -> bool:
-    """Return whether a round continues with these survivors (SAG-18)."""
+    """Return whether a round continues with these survivors (SAG-18).
+
+    Raises `UnknownUser` for users that are none of the graph.
+    """
+    sharers, survivors = (
+        validate.members(name, users, len(graph.order))
+        for name, users in (("sharers", sharers), ("survivors", survivors))
+    )
     held = all(len(graph.holders(user) & set(survivors)) >= parameters.t for user in sharers)
     return held and len(survivors) >= parameters.enough
 
@@ -461,8 +514,8 @@ def audit(
         U_3 is empty, or has a user that is not in U_2; or the graph is not one of N users.
     """
     _check_graph(parameters, graph)
-    for users in (*coalitions, *(chosen for pair in dropouts for chosen in pair)):
-        validate.users("users", users, parameters.N)
+    coalitions = [validate.users("coalitions", users, parameters.N) for users in coalitions]
+    dropouts = [_dropout(pair, parameters.N) for pair in dropouts]
     for sharers, survivors in dropouts:
         if not survivors or not set(survivors) <= set(sharers):
             raise ParameterError("dropouts", (sharers, survivors), "U_2 and U_3, where U_3 is one user of U_2 or more")
@@ -477,6 +530,13 @@ def audit(
             yield Case(coalition, sharers, survivors, parts, excess, verdict, exact[sharers, survivors])
 
 
+def _dropout(pair: tuple[Users, Users], N: int) -> tuple[Users, Users]:
+    """Return a pair of U_2 and U_3 as tuples."""
+    if len(validate.sequence("dropouts", pair, "pairs of U_2 and U_3")) != 2:
+        raise ParameterError("dropouts", f"{len(pair)} sets", "pairs of U_2 and U_3")
+    return validate.users("dropouts", pair[0], N), validate.users("dropouts", pair[1], N)
+
+
 def _exact(element: Element, survivors: Users) -> bool:
     """Return whether `unmask` returns the sum over the survivors, without any mask."""
     got, wanted = element.recovered(survivors), element.total(survivors)
@@ -487,10 +547,10 @@ def _exact(element: Element, survivors: Users) -> bool:
 def exposed(graph: Graph, t: int, coalition: Collection[int], sharers: Collection[int]) -> frozenset[int]:
     """Return the honest users with at least t colluding neighbours: the coalition recovers both of their secrets.
 
-    Raises `UnknownUser` for users that are none of the graph.
+    Raises `UnknownUser` for users that are none of the graph, and `ParameterError` for t below 1.
     """
-    colluding = set(validate.users("coalition", [*coalition], len(graph.order)))
-    honest = set(validate.users("sharers", [*sharers], len(graph.order))) - colluding
+    t, colluding = validate.integer("t", t, 1), {*validate.members("coalition", coalition, len(graph.order))}
+    honest = set(validate.members("sharers", sharers, len(graph.order))) - colluding
     return frozenset(user for user in honest if len(graph.neighbours(user) & colluding) >= t)
 
 
@@ -513,12 +573,18 @@ class Requests:
     Parameters
     ----------
     parameters : Parameters
-        The parameters of a round in which all users sent masked inputs; inputs, keys and seeds do not matter.
+        The parameters of a round in which all users sent masked inputs; inputs, keys and seeds do not matter. N d is at
+        most 2^24.
     order : sequence of int
         The order of the users on the circle; the order of the roster when left out.
     arrived : mapping from user to set of users
         The users whose shares the server relays to a user. A user that is left out gets the shares of all its
         neighbours.
+
+    Raises
+    ------
+    ParameterError
+        N d is larger, or the order or a user of `arrived` is none of the users.
     """
 
     def __init__(
@@ -529,6 +595,8 @@ class Requests:
         arrived: Mapping[int, Collection[int]] = MappingProxyType({}),
     ) -> None:
         self.parameters, users = parameters, range(parameters.N)
+        if parameters.N * parameters.d > _MOST:
+            raise ParameterError("d", parameters.d, f"at most 2^24 / N = {_MOST // parameters.N}: all inputs are held")
         self.element = Element(parameters.ring, parameters.graph(order), parameters.t, tuple(users), arrived=arrived)
         self.answer = cache(self._answer)
         updates = np.zeros((parameters.N, parameters.d), dtype=np.uint64)
@@ -539,7 +607,7 @@ class Requests:
         masking = protocol.user_masked_input
         for user in users:
             mail = network.mail(masking, user)
-            relayed = tuple(message for message in mail if message.sender in arrived.get(user, users))
+            relayed = tuple(message for message in mail if message.sender in self.element.arrived.get(user, users))
             network.take_on(relayed, masking, user)
         self.waiting: dict[int, UserState] = {user: network.states[user] for user in users}
 
@@ -580,14 +648,15 @@ def equivocation(requests: Requests, coalition: Collection[int], announced: Mapp
     Raises
     ------
     ParameterError
-        No user gets a request, a member of the coalition gets one, or a user outside the roster does.
+        No user gets a request, a member of the coalition gets one, or a user outside the roster does; or what is
+        announced to a user are no integers.
     """
     parameters, element = requests.parameters, requests.element
-    members = validate.users("coalition", sorted(coalition), parameters.N)
-    validate.users("announced", sorted(announced), parameters.N)
-    if not announced or set(announced) & set(members):
-        raise ParameterError("announced", sorted(announced), "given for honest users, at least one")
-    named = {user: tuple(sorted(chosen)) for user, chosen in announced.items()}
+    members = validate.members("coalition", coalition, parameters.N)
+    asked = validate.members("announced", [*announced], parameters.N)
+    if not asked or set(asked) & set(members):
+        raise ParameterError("announced", [*asked], "given for honest users, at least one")
+    named = {user: validate.members("announced", chosen, parameters.N) for user, chosen in announced.items()}
     given = {user: requests.answer(user, chosen) for user, chosen in named.items()}
     answers = {user: answer for user, answer in given.items() if answer is not None}
     everyone = element.sharers
