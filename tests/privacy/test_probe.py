@@ -95,8 +95,11 @@ def test_values_outside_the_ring_and_changing_lengths_are_refused() -> None:
         probe(ring, lambda x: x + np.uint64(5), 2)
     with pytest.raises(LengthMismatch):
         probe(ring, lambda x: x[: 1 + int(x[0])], 2)
-    with pytest.raises(ParameterError, match="inputs"):
-        probe(ring, lambda x: x, 0)
+    for inputs in (0, 2**31):
+        with pytest.raises(ParameterError, match=rf"^inputs = {inputs}: must be an integer in \[1, 16384\]$"):
+            probe(ring, lambda x: x, inputs)
+    with pytest.raises(ParameterError, match=r"^values.shape = \(3,\): must be \(2\)$"):
+        probe(ring, lambda x: x, 2)(np.zeros(3, np.uint64))
 
 
 @given(st.data())

@@ -680,6 +680,7 @@ SEVEN = Graph(tuple(range(7)), 6)
         (lambda: model.goes_on(TINY, TINY.graph(), EVERYONE, (9,)), r"survivors = 9: must be a user in \[0, 5\)"),
         (lambda: model.exposed(TINY.graph(), 0, (1,), (0, 1)), "t = 0: must be an integer >= 1"),
         (lambda: model.exposed(TINY.graph(), cast(Any, "2"), (1,), (0, 1)), "t = '2': must be an integer >= 1"),
+        (lambda: tiny_element(indices=()), r"len\(indices\) = 0: must be 1 or more"),
         (lambda: tiny_element(space=Space(Ring(7))), "space = 'one modulo 7': must be one modulo 8"),
         (lambda: tiny_element(arrived={9: (0,)}), r"arrived = 9: must be a user in \[0, 5\)"),
         (lambda: tiny_element(arrived={0: (9,)}), r"arrived = 9: must be a user in \[0, 5\)"),

@@ -236,6 +236,8 @@ def test_rows_are_decided_for_any_modulus() -> None:
 def test_the_number_of_uniform_symbols_is_none_or_more(noise: Any) -> None:
     with pytest.raises(ParameterError, match=r"^noise = .*: must be an integer in "):
         module.decide_rows(4, [[1]], noise, [], ("s",))
+    with pytest.raises(ParameterError, match=r"^R = 1: must be an integer >= 2$"):
+        module.decide_rows(1, [[1]], 0, [], ("s",))
 
 
 def test_names_of_secrets_are_text_also_where_nothing_leaks() -> None:
@@ -247,3 +249,19 @@ def test_names_of_secrets_are_text_also_where_nothing_leaks() -> None:
         module.decide_rows(4, [], 0, [], names)
     with pytest.raises(LengthMismatch, match=r"^len\(names\) = 1: must be 2"):
         readable(np.array([1, 2], np.uint64), ("a",), 4)
+
+
+@pytest.mark.parametrize(
+    ("row", "modulus", "said"),
+    [
+        ([1, 2], 7, "row = 'list': must be a numpy array"),
+        (np.array([1.5, 2.0]), 7, r"row = 1.5: must be an integer in \[0, 6\]"),
+        (np.array([1j, 0]), 7, r"row = 1j: must be an integer in \[0, 6\]"),
+        (np.array([9, 2]), 7, r"row = 9: must be an integer in \[0, 6\]"),
+        (np.array([[1, 2]]), 7, r"row.shape = \(1, 2\): must be \(any\)"),
+        (np.array([1, 2]), "7", "modulus = '7': must be an integer >= 1"),
+    ],
+)
+def test_what_is_no_functional_is_not_read(row: Any, modulus: Any, said: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{said}$"):
+        readable(row, ("a", "b"), modulus)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import combinations
 from math import isclose, lcm, log2
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -336,15 +336,72 @@ def _no_secrets(space: Space) -> object:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda space: space.drawn("mask", 1, -3), "count = -3: must be an integer >= 0"),
-        (lambda space: space.derived(Derivation("s", b"", "p", 0, "mask"), -1), "count = -1: must be an integer >= 0"),
+        (lambda space: space.drawn("mask", 1, -3), r"count = -3: must be an integer in \[0, 65536\]"),
+        (
+            lambda space: space.derived(Derivation("s", b"", "p", 0, "mask"), -1),
+            r"count = -1: must be an integer in \[0, 65536\]",
+        ),
         (_no_secrets, "allowed = .*: must be forms of secrets alone"),
         (
             lambda space: space.secret("x", 0, range(3)).without(np.zeros(2, dtype=np.bool_)),
             r"len\(known\) = 2: must be 3 or more, one for each symbol",
         ),
+        (
+            lambda space: space.secret("x", 0, (0,)).without(cast(Any, [True])),
+            "known = 'list': must be a numpy array of dtype bool",
+        ),
+        (lambda space: space.secret("x", -1, (0,)), "user = -1: must be an integer >= 0"),
+        (lambda space: space.secret("x", 0, cast(Any, (0.5,))), "indices = 0.5: must be an integer >= 0"),
+        (lambda space: space.drawn(cast(Any, 5), 0, 1), "name = 'int': must be of the class str"),
+        (lambda space: space.of(cast(Any, ["x"])), "symbols = 'str': must be of the class Secret, Drawn or Derived"),
+        (
+            lambda space: Derivation(cast(Any, [1]), b"", "p", 0, "mask"),
+            "seed = 'a token without a hash': must be tokens, each of which has a hash",
+        ),
+        (
+            lambda space: Forms(np.zeros(2, np.intp), np.zeros((1, 3), np.uint64)),
+            r"matrix.shape = \(1, 3\): must be \(any, 2\)",
+        ),
+        (
+            lambda space: space.apply(probe(Ring(9), lambda x: x, 1), space.secret("x", 0, (0,))),
+            "core = 'one modulo 9': must be one modulo 8",
+        ),
+        (
+            lambda space: space.apply(probe(Ring(8), lambda x: x, 2), space.secret("x", 0, (0,))),
+            r"len\(inputs\) = 1: must be 2 forms in all",
+        ),
+        (lambda space: join(cast(Any, [0])), "parts = 'int': must be of the class Forms"),
+        (lambda space: closure([], cast(Any, [0])), "rules = 'int': must be of the class Rule"),
+        (lambda space: closure(cast(Any, [[0]]), []), "known = 'a token without a hash': .*"),
+        (lambda space: View(space, (), cast(Any, [0])), "rules = 'int': must be of the class Rule"),
+        (lambda space: View(space, ()).see(cast(Any, 0)), "messages = 'int': must be of the class Forms"),
+        (lambda space: View(space, ()).reveal(cast(Any, [0])), "tokens = 'a token without a hash': .*"),
+        (lambda space: View(space, ()).about(-1), "user = -1: must be an integer >= 0"),
+        (
+            lambda space: View(space, ()).decide(Space(Ring(8)).secret("x", 0, (0,))),
+            "allowed = 'forms of another space': must be forms of the space of the view",
+        ),
+        (
+            lambda space: decide_together([View(space, ())], [[space.drawn("mask", 0, 1)]]),
+            "allowed = '1 vectors of forms': must be forms of secrets alone",
+        ),
+        (
+            lambda space: decide_together([View(space, ()), View(Space(Ring(8)), ())], [[], []]),
+            "views = 'views of several spaces': must be views of spaces that share their symbols",
+        ),
+        (lambda space: decide_together([cast(Any, 0)], [[]]), "views = 'int': must be of the class View"),
     ],
 )
 def test_forms_that_do_not_fit_are_refused(call: Callable[[Space], object], said: str) -> None:
     with pytest.raises(ParameterError, match=f"^{said}$"):
         call(Space(Ring(8)))
+
+
+def test_rules_and_revealed_tokens_may_be_lists() -> None:
+    asked: Any = ["b"]
+    assert Rules([Rule("b", ("a",))]).known({"a"}, asked) == {"b"}
+    view = View(Space(Ring(8)), (), [Rule("b", ("a",))])
+    tokens: Any = ["a"]
+    view.reveal_all(tokens)
+    view.see(view.space.derived(Derivation("b", b"", "p", 0, "mask"), 1))
+    assert view.known().all()

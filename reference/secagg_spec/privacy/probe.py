@@ -50,7 +50,8 @@ class AffineMap:
         return not self.constant.any()
 
     def __call__(self, values: UintArray) -> UintArray:
-        """Return the value at n elements: m elements."""
+        """Return the value at n elements: m elements; raises `ParameterError` for other values."""
+        self.ring.check("values", values, (self.matrix.shape[1],))
         return self.ring.add(self.ring.matmul(self.matrix, values.reshape(-1, 1))[:, 0], self.constant)
 
 
@@ -64,7 +65,7 @@ def probe(ring: Ring, core: Core, inputs: int, *, name: str = "core", together: 
     core : callable
         Takes `inputs` elements and returns m elements, the same m for every input.
     inputs : int
-        The number of inputs, at least 1.
+        The number of inputs, in [1, 2^14]; memory grows with its square.
     name : str
         The name of the core in error messages.
     together : bool
@@ -75,7 +76,7 @@ def probe(ring: Ring, core: Core, inputs: int, *, name: str = "core", together: 
     NotAffine
         The core differs at some point from the affine map determined by its values at 0 and at the basis vectors.
     """
-    validate.integer("inputs", inputs, 1)
+    inputs = validate.integer("inputs", inputs, 1, 2**14)
 
     def values(points: UintArray) -> UintArray:
         if together:

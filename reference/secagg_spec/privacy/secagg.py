@@ -83,33 +83,30 @@ class Streams:
 
 @dataclass(frozen=True)
 class Tokens:
-    """The keys, seeds and shares of the users of a graph, drawn once, and the rules between them.
-
-    Its methods are for checked arguments.
-    """
+    """The keys, seeds and shares of the users of a graph, drawn once, and the rules between them."""
 
     graph: Graph
     t: int
     drawing: int = 0
 
     def masking_key(self, user: int) -> Token:
-        """Return the token of a user's private masking key."""
+        """Return the token of a user's private masking key, for checked arguments."""
         return ("masking key", self.drawing, user)
 
     def self_seed(self, user: int) -> Token:
-        """Return the token of a user's self seed."""
+        """Return the token of a user's self seed, for checked arguments."""
         return ("self seed", self.drawing, user)
 
     def agreed(self, user: int, peer: int) -> Token:
-        """Return the token of the secret that two users agree on by their masking keys."""
+        """Return the token of the secret that two users agree on by their masking keys, for checked arguments."""
         return ("agreed", self.drawing, min(user, peer), max(user, peer))
 
     def share(self, secret: Token, holder: int) -> Token:
-        """Return the token of the share of a secret that a holder has."""
+        """Return the token of the share of a secret that a holder has, for checked arguments."""
         return ("share", secret, holder)
 
     def held(self, holder: int, sharers: Collection[int]) -> Iterator[Token]:
-        """Yield the shares that a holder has of the secrets of `sharers`."""
+        """Yield the shares that a holder has of the secrets of `sharers`, for checked arguments."""
         for owner in self.graph.holders(holder) & set(sharers):
             yield from (self.share(secret, holder) for secret in (self.masking_key(owner), self.self_seed(owner)))
 
@@ -252,8 +249,8 @@ class Element:
     Raises
     ------
     ParameterError
-        The users are none of the graph, t is below 1, or an index is below 0; the name is no text, or the space is over
-        another ring.
+        The users are none of the graph, t is below 1, or an index is below 0 or there is none; the name is no text, or
+        the space is over another ring.
     """
 
     def __init__(
@@ -272,6 +269,8 @@ class Element:
     ) -> None:
         self.ring, self.graph, self.sharers = ring, graph, validate.users("sharers", sharers, len(graph.order))
         indices = tuple(validate.integer("indices", at, 0) for at in validate.sequence("indices", indices, "integers"))
+        if not indices:
+            raise LengthMismatch("len(indices)", 0, "1 or more")
         self.size, t = len(indices), validate.integer("t", t, 1)
         given = validate.mapping("arrived", arrived)
         self._users("arrived", [*given])

@@ -27,6 +27,8 @@ from secagg_spec.protocols.secagg.graph import check_degree
 def tail(population: int, marked: int, drawn: int, least: int) -> Fraction:
     """Return the probability that at least `least` of `drawn` members of a population are marked (hypergeometric).
 
+    It is exact; the time grows with the square of `marked` or `drawn`, whichever is smaller.
+
     Raises
     ------
     ParameterError
@@ -69,7 +71,7 @@ def disconnected(N: int, k: int, vanished: int) -> Fraction:
     """Return the probability that the graph between the users that are left is not connected.
 
     For even k this is exact; for odd k below N - 1 it is an upper bound. It counts the orders in which at least two
-    runs of vanished users have k // 2 members or more.
+    runs of vanished users have k // 2 members or more. The time grows with the square of `vanished`, or faster.
 
     Raises
     ------

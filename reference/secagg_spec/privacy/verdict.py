@@ -131,11 +131,22 @@ def decide(ring: Ring, A: UintArray, B: UintArray, allowed: UintArray, secrets: 
 
 
 def readable(row: UintArray, names: Sequence[str], modulus: int) -> str:
-    """Return a functional as a sum, with coefficients of the smallest magnitude; raises `LengthMismatch` as needed."""
+    """Return a functional as a sum, with coefficients of the smallest magnitude.
+
+    Raises
+    ------
+    ParameterError
+        The row is no array of integers in [0, modulus) with one axis, or a name is no text.
+    LengthMismatch
+        There is not one name for each coefficient.
+    """
+    validate.array_shape("row", validate.array("row", row, None), (None,))
+    modulus, names = validate.integer("modulus", modulus, 1), _names("names", names)
+    entries = [validate.integer("row", entry, 0, modulus - 1) for entry in row.tolist()]
     if len(row) != len(names):
         raise LengthMismatch("len(names)", len(names), f"{len(row)}, one name for each coefficient")
     text = ""
-    for coefficient, name in zip(row.tolist(), names, strict=True):
+    for coefficient, name in zip(entries, names, strict=True):
         if coefficient:
             signed = coefficient if coefficient <= modulus // 2 else coefficient - modulus
             sign = "-" if signed < 0 else "+"
@@ -209,14 +220,18 @@ def decide_rows(
 ) -> Verdict:
     """Decide modulo any R >= 2 what rows reveal; the first `noise` entries of each belong to uniform symbols.
 
+    If something is learned, a divisor of R is factored, which takes long if two of its prime factors are large.
+
     Raises
     ------
     ParameterError
-        `noise` is no integer of at least 0, a name is no text, or a row has no integers.
+        R is no integer of at least 2, `noise` none of at least 0, a name is no text, or a row has no integers.
     LengthMismatch
         A row has another length than `noise` and the names say.
     """
-    noise, width = validate.integer("noise", noise, 0, validate.MAX_COUNT), len(_names("names", names))
+    R, names = validate.integer("R", R, 2), _names("names", names)
+    noise = validate.integer("noise", noise, 0, validate.MAX_COUNT)
+    width = len(names)
     free = RowModule(R, noise + width, rows).vanishing(noise)
     leak, base = RowModule(R, width, free), RowModule(R, width, allowed)
     joined = RowModule(R, width, [*base.rows, *leak.rows])

@@ -58,7 +58,10 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Derivation:
-    """The values from which one PRG stream is derived; equal derivations give the same stream."""
+    """The values from which one PRG stream is derived; equal derivations give the same stream.
+
+    Raises `ParameterError` for a seed without a hash.
+    """
 
     seed: Token
     session: bytes
@@ -66,6 +69,10 @@ class Derivation:
     round: int
     purpose: str
     segment: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the seed."""
+        _tokens("seed", (self.seed,))
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,14 @@ class Derived:
 
 
 Symbol: TypeAlias = Secret | Drawn | Derived
+
+
+def _tokens(name: str, tokens: Iterable[Token]) -> frozenset[Token]:
+    """Return tokens as a set."""
+    try:
+        return frozenset(tokens)
+    except TypeError:
+        raise ParameterError(name, "a token without a hash", "tokens, each of which has a hash") from None
 
 
 def user_token(user: int) -> Token:
@@ -99,7 +114,9 @@ class Rule:
 
 def closure(known: Iterable[Token], rules: Sequence[Rule]) -> frozenset[Token]:
     """Return all tokens that follow from the known ones by the rules."""
-    tokens = set(known)
+    tokens = set(_tokens("known", known))
+    for rule in rules:
+        validate.instance("rules", rule, Rule)
     while True:
         found = {
             rule.token
@@ -123,6 +140,7 @@ class Rules(tuple[Rule, ...]):
 
     def known(self, revealed: Set[Token], asked: frozenset[Token]) -> frozenset[Token]:
         """Return which of the tokens that are asked for follow from those that were revealed."""
+        asked = _tokens("asked", asked)
         if asked not in self._needed:
             self._needed[asked] = self._for(asked)
         return asked & closure(revealed, self._needed[asked])
@@ -141,10 +159,18 @@ class Rules(tuple[Rule, ...]):
 
 @dataclass(frozen=True, eq=False)
 class Forms:
-    """m linear forms: `matrix` is (m, n), and column c belongs to the symbol numbered ``symbols[c]``, ascending."""
+    """m linear forms: `matrix` is (m, n), and column c belongs to the symbol numbered ``symbols[c]``, ascending.
+
+    Raises `ParameterError` if these are no such arrays, and `LengthMismatch` if the matrix has not n columns.
+    """
 
     symbols: NDArray[np.intp]
     matrix: UintArray
+
+    def __post_init__(self) -> None:
+        """Check the arrays."""
+        validate.array_shape("symbols", validate.array("symbols", self.symbols, np.intp), (None,))
+        validate.array_shape("matrix", validate.array("matrix", self.matrix, np.uint64), (None, self.symbols.size))
 
     def __len__(self) -> int:
         return len(self.matrix)
@@ -157,8 +183,9 @@ class Forms:
     def without(self, known: BoolArray) -> Forms:
         """Return the forms without the terms of known symbols; `known` has one truth value for each symbol.
 
-        Raises `LengthMismatch` if it has fewer than there are symbols.
+        Raises `ParameterError` if it is no array of these, and `LengthMismatch` if it has fewer than there are symbols.
         """
+        validate.truths("known", known, (None,))
         if self.symbols.size and self.symbols[-1] >= len(known):
             raise LengthMismatch("len(known)", len(known), f"{self.symbols[-1] + 1} or more, one for each symbol")
         kept = ~known[self.symbols]
@@ -181,28 +208,51 @@ class Space:
         """All symbols so far."""
         return tuple(self._numbers)
 
+    def shares_with(self, other: Space) -> bool:
+        """Return whether two spaces number the same symbols: one is made like the other, or both are one."""
+        return self._numbers is other._numbers
+
     def of(self, symbols: Iterable[Symbol]) -> Forms:
-        """Return the forms that are the given symbols themselves; equal symbols are one symbol."""
+        """Return the forms that are the given symbols themselves; equal symbols are one symbol.
+
+        Memory grows with the square of their number. Raises `ParameterError` for what is no symbol.
+        """
+        symbols = list(symbols)
+        for symbol in symbols:
+            if not isinstance(symbol, (Secret, Drawn, Derived)):
+                raise ParameterError("symbols", validate.class_of(symbol), "of the class Secret, Drawn or Derived")
         numbers = [self._numbers.setdefault(symbol, len(self._numbers)) for symbol in symbols]
         distinct, position = np.unique(np.array(numbers, dtype=np.intp), return_inverse=True)
         return Forms(distinct, np.eye(distinct.size, dtype=np.uint64)[position])
 
     def secret(self, name: str, user: int, indices: Iterable[int]) -> Forms:
-        """Return the elements of a secret of a user; raises `ParameterError` for a name that is no text."""
-        validate.instance("name", name, str)
-        return self.of(Secret(name, user, index) for index in indices)
+        """Return the elements of a secret of a user.
+
+        Raises `ParameterError` for a name that is no text, and for a user or an index that is no integer from 0 on.
+        """
+        name, user = validate.instance("name", name, str), validate.integer("user", user, 0)
+        return self.of(Secret(name, user, validate.integer("indices", index, 0)) for index in indices)
 
     def drawn(self, name: str, user: int, count: int) -> Forms:
-        """Return `count` elements that a user sampled."""
-        return self.of(Drawn(name, user, index) for index in range(validate.integer("count", count, 0)))
+        """Return `count` elements that a user sampled, at most 2^16; the errors are those of `secret`."""
+        name, user = validate.instance("name", name, str), validate.integer("user", user, 0)
+        return self.of(Drawn(name, user, index) for index in range(validate.integer("count", count, 0, 2**16)))
 
     def derived(self, derivation: Derivation, count: int) -> Forms:
-        """Return the first `count` elements of a PRG stream."""
-        return self.of(Derived(derivation, index) for index in range(validate.integer("count", count, 0)))
+        """Return the first `count` elements of a PRG stream, at most 2^16."""
+        return self.of(Derived(derivation, index) for index in range(validate.integer("count", count, 0, 2**16)))
 
     def apply(self, core: AffineMap, *inputs: Forms) -> Forms:
-        """Return the outputs of a probed core, without its constant, on the concatenation of the given inputs."""
+        """Return the outputs of a probed core, without its constant, on the concatenation of the given inputs.
+
+        Raises `ParameterError` for a core modulo another R, and for inputs that are no forms; `LengthMismatch` if they
+        are not as many as the core takes.
+        """
+        if core.ring.modulus != self.ring.modulus:
+            raise ParameterError("core", f"one modulo {core.ring.modulus}", f"one modulo {self.ring.modulus}")
         joined = join(inputs)
+        if len(joined) != core.matrix.shape[1]:
+            raise LengthMismatch("len(inputs)", len(joined), f"{core.matrix.shape[1]} forms in all")
         return Forms(joined.symbols, self.ring.matmul(core.matrix, joined.matrix))
 
 
@@ -214,7 +264,9 @@ def space_over(ring: Ring, space: Space | None) -> Space:
 
 
 def join(parts: Sequence[Forms]) -> Forms:
-    """Return the concatenation of all forms, over the union of their symbols."""
+    """Return the concatenation of all forms, over the union of their symbols; raises `ParameterError` for no forms."""
+    for part in parts:
+        validate.instance("parts", part, Forms)
     symbols = np.unique(np.concatenate([np.empty(0, dtype=np.intp), *(part.symbols for part in parts)]))
     matrix = np.zeros((sum(len(part) for part in parts), symbols.size), dtype=np.uint64)
     top = 0
@@ -242,14 +294,14 @@ class View:
     Raises
     ------
     ParameterError
-        The coalition is no collection of integers of at least 0.
+        The coalition is no collection of integers of at least 0, or the rules are no rules.
     """
 
     def __init__(self, space: Space, coalition: Collection[int], rules: Sequence[Rule] = ()) -> None:
         self.space = space
         members = validate.collection("coalition", coalition, "users")
         self.coalition = frozenset(validate.integer("coalition", user, 0) for user in members)
-        self._rules = rules if isinstance(rules, Rules) else Rules(rules)
+        self._rules = rules if isinstance(rules, Rules) else Rules(validate.instance("rules", r, Rule) for r in rules)
         self._revealed: set[Token] = {user_token(user) for user in self.coalition}
         self._seen: list[Forms] = []
 
@@ -265,12 +317,12 @@ class View:
         self._seen.extend(messages)
 
     def reveal(self, *tokens: Token) -> None:
-        """Add seeds, keys or shares of them to the view."""
-        self._revealed.update(tokens)
+        """Add seeds, keys or shares of them to the view; raises `ParameterError` for one without a hash."""
+        self._revealed |= _tokens("tokens", tokens)
 
     def reveal_all(self, tokens: Set[Token]) -> None:
         """Add a set of them; the hashes of its members are not computed again."""
-        self._revealed |= tokens
+        self._revealed |= _tokens("tokens", tokens)
 
     def known(self) -> BoolArray:
         """Return, for each symbol, whether the coalition knows it: its own symbols and PRG outputs of known seeds.
@@ -294,19 +346,27 @@ class View:
 
         Raises `ParameterError` if a form in `allowed` contains anything but secrets of the view's space.
         """
-        for forms in allowed:
-            validate.instance("allowed", forms, Forms)
-            if forms.symbols.size and forms.symbols[-1] >= len(self.space.symbols):
-                raise ParameterError("allowed", "forms of another space", "forms of the space of the view")
         return self._decide(lambda symbol: isinstance(symbol, Secret), allowed)
 
     def about(self, user: int) -> Verdict:
-        """Return what the view determines of the secrets of one user when the secrets of all others are unknown."""
+        """Return what the view determines of the secrets of one user when the secrets of all others are unknown.
+
+        Raises `ParameterError` for a user that is no integer from 0 on.
+        """
+        user = validate.integer("user", user, 0)
         return self._decide(lambda symbol: isinstance(symbol, Secret) and symbol.user == user, ())
 
     def system(self, allowed: Sequence[Forms]) -> tuple[Forms, Forms]:
-        """Return the seen forms and the allowed forms, both without the terms of known symbols."""
+        """Return the seen forms and the allowed forms, both without the terms of known symbols.
+
+        Raises `ParameterError` for forms of another space, which it sees by numbers of symbols that it has not.
+        """
         known = self.known()
+        for name, parts in (("messages", self._seen), ("allowed", allowed)):
+            for forms in parts:
+                validate.instance(name, forms, Forms)
+                if forms.symbols.size and forms.symbols[-1] >= len(known):
+                    raise ParameterError(name, "forms of another space", "forms of the space of the view")
         seen, may = (join([part.without(known) for part in parts]) for parts in (self._seen, allowed))
         return seen, may
 
@@ -317,10 +377,15 @@ class View:
         symbols = self.space.symbols
         of_secret = np.array([asked(symbols[n]) for n in joined.symbols], dtype=bool)
         names = tuple(str(symbols[n]) for n in joined.symbols[of_secret])
-        if joined.matrix[count:, ~of_secret].any():
-            raise ParameterError("allowed", f"{len(allowed)} vectors of forms", "forms of secrets alone")
+        _of_secrets(allowed, joined.matrix[count:, ~of_secret].any())
         A, B = joined.matrix[:, of_secret], joined.matrix[:, ~of_secret]
         return decide(self.space.ring, A[:count], B[:count], A[count:], names)
+
+
+def _of_secrets(allowed: Sequence[object], mixed: bool | np.bool_) -> None:
+    """Refuse allowed forms with other terms than secrets."""
+    if mixed:
+        raise ParameterError("allowed", f"{len(allowed)} vectors of forms", "forms of secrets alone")
 
 
 def decide_together(views: Sequence[View], allowed: Sequence[Sequence[Forms]]) -> Verdict:
@@ -334,11 +399,17 @@ def decide_together(views: Sequence[View], allowed: Sequence[Sequence[Forms]]) -
     ------
     LengthMismatch
         There is no view, or `allowed` has another number of entries than there are views.
+    ParameterError
+        The spaces do not share their symbols, or a form in `allowed` contains anything but secrets.
     """
+    for view in validate.sequence("views", views, "View"):
+        validate.instance("views", view, View)
     if not views:
         raise LengthMismatch("len(views)", 0, "1 or more")
     if len(allowed) != len(views):
         raise LengthMismatch("len(allowed)", len(allowed), f"{len(views)}, one entry for each view")
+    if not all(view.space.shares_with(views[0].space) for view in views):
+        raise ParameterError("views", "views of several spaces", "views of spaces that share their symbols")
     symbols, L = views[0].space.symbols, lcm(*(view.space.ring.modulus for view in views))
     systems = [(L // v.space.ring.modulus, *v.system(may)) for v, may in zip(views, allowed, strict=True)]
     used = sorted({int(n) for _, *parts in systems for part in parts for n in part.symbols})
@@ -353,6 +424,7 @@ def decide_together(views: Sequence[View], allowed: Sequence[Sequence[Forms]]) -
                 row[place[n]] = factor * entry
             yield row
 
+    _of_secrets(allowed, any(any(row[:noise]) for factor, _, form in systems for row in rows(factor, form)))
     seen = [row for factor, form, _ in systems for row in rows(factor, form)]
     may = [row[noise:] for factor, _, form in systems for row in rows(factor, form)]
     return decide_rows(L, seen, noise, may, tuple(str(symbols[n]) for n in used[noise:]), several=True)
