@@ -240,15 +240,17 @@ def test_bad_arguments_are_named() -> None:
         witness(log[0], 0)
     with pytest.raises(UnknownUser, match=r"users = 1: must be a user in \[0, 1\)"):
         mildest(log, 1)
+    with pytest.raises(UnknownUser, match=r"^user = 1: must be a user in \[0, 1\)"):
+        witness(log, 1)
     with pytest.raises(DuplicateUser, match="users = 0"):
         combination(log, 0, 0)
     with pytest.raises(ParameterError, match="aggregates = 'ndarray of dtype float64'"):
         recovered(found, np.ones((1, 1)))  # type: ignore[arg-type]
-    with pytest.raises(LengthMismatch, match="rounds = 0: must be at least 1"):
+    with pytest.raises(LengthMismatch, match=r"^len\(aggregates\) = 0: must be at least 1, the rounds that"):
         recovered(found, np.ones((0, 1), dtype=np.int64))
     with pytest.raises(OutOfRange, match=r"aggregates\[0\]\[0\] = nan"):
         reconstruction.estimated(found, np.full((1, 1), np.nan))
-    with pytest.raises(LengthMismatch, match="rounds = 0"):
+    with pytest.raises(LengthMismatch, match=r"^len\(log\) = 0: must be at least 1, the rounds that"):
         drift_bound(log[:0], found, 1)
 
 

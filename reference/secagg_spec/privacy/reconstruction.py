@@ -84,7 +84,7 @@ def recovered(combination: Combination, aggregates: Integers) -> NDArray[np.obje
         The sums are not an int64 array with two axes, or a round has no sum.
     """
     validate.array_shape("aggregates", validate.signed("aggregates", aggregates), (None, None))
-    _check_rounds(combination, len(aggregates))
+    _check_rounds(combination, "aggregates", len(aggregates))
     common = lcm(*(number.denominator for _, number in combination)) if combination else 1
     total = np.zeros(aggregates.shape[1], dtype=object)
     for round, number in combination:
@@ -102,7 +102,7 @@ def estimated(combination: Combination, aggregates: RealArray) -> RealArray:
         finite.
     """
     validate.reals("aggregates", aggregates, (None, None))
-    _check_rounds(combination, len(aggregates))
+    _check_rounds(combination, "aggregates", len(aggregates))
     rounds = [round for round, _ in combination]
     try:
         numbers = np.array([float(number) for _, number in combination], dtype=np.float64)
@@ -128,7 +128,7 @@ def drift_bound(log: Log, combination: Combination, delta: Fraction | float) -> 
 
     Source: spec/multi-round.md, section 4.
     """
-    _check_rounds(combination, len(_checked(log)))
+    _check_rounds(combination, "log", len(_checked(log)))
     exact = delta if isinstance(delta, Fraction) else validate.number(delta)
     if exact is None:
         raise ParameterError("delta", delta, "a fraction, an integer, or a float of 64 bits at most")
@@ -157,7 +157,8 @@ def witness(log: Log, user: int) -> NDArray[np.object_] | None:
     ParameterError, LengthMismatch, UnknownUser
         The arguments are not of these types or ranges.
     """
-    unit = np.array(_indicator(_checked(log), (user,)), dtype=object)
+    (user,) = validate.users("user", (user,), _checked(log).shape[1])
+    unit = np.array(_indicator(log, (user,)), dtype=object)
     if not log[:, user].any():
         return unit
     twins = np.flatnonzero((log == log[:, [user]]).all(axis=0) & (unit == 0))
@@ -206,7 +207,7 @@ def _indicator(log: Log, users: Sequence[int]) -> list[int]:
     return [int(user in chosen) for user in range(log.shape[1])]
 
 
-def _check_rounds(combination: Combination, count: int) -> None:
+def _check_rounds(combination: Combination, name: str, count: int) -> None:
     """Refuse a value that is not a combination, or a combination with rounds that do not exist."""
     for term in validate.sequence("combination", combination, "rounds and fractions"):
         fits = isinstance(term, tuple) and len(term) == 2 and isinstance(term[1], (Fraction, int))
@@ -215,7 +216,7 @@ def _check_rounds(combination: Combination, count: int) -> None:
         validate.integer("combination", term[0], 0)
     last = max((round for round, _ in combination), default=-1)
     if last >= count:
-        raise LengthMismatch("rounds", count, f"at least {last + 1}, which the combination takes")
+        raise LengthMismatch(f"len({name})", count, f"at least {last + 1}, the rounds that the combination takes")
 
 
 guard(__name__)
