@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -112,3 +113,9 @@ def test_numbers_have_20_digits_at_most() -> None:
     assert wording.numbers("--order", "9" * 20) == (10**20 - 1,)
     with pytest.raises(ParameterError, match="whole numbers with commas between"):
         wording.numbers("--order", "9" * 21)
+
+
+def test_an_option_that_is_no_text_is_refused() -> None:
+    none: Any = None
+    with pytest.raises(ParameterError, match=r"^--users = 'NoneType': must be of the class str$"):
+        wording.numbers("--users", none)

@@ -33,6 +33,8 @@ def survivors(users: int, count: int, p: Fraction) -> Fraction:
 def few(users: int, below: int, p: Fraction) -> Fraction:
     """Return the probability that at least one but fewer than `below` of the users survive.
 
+    It is exact; the time grows with `below` times the square of `users`.
+
     Raises
     ------
     ParameterError

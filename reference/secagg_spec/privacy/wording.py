@@ -1,9 +1,13 @@
-"""Format words and numbers for the reports on privacy: users, elements, functionals."""
+"""Format words and numbers for the reports on privacy: users, elements, functionals.
+
+All but `numbers` are for checked arguments: what the reports themselves make.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.errors import ParameterError
 
@@ -24,8 +28,9 @@ def numbers(option: str, text: str) -> tuple[int, ...]:
     Raises
     ------
     ParameterError
-        The value holds anything else.
+        The value holds anything else, or is no text.
     """
+    text = validate.instance(option, text, str)
     parts = [part.strip() for part in text.split(",")] if text.strip() else []
     for part in parts:
         if not (part.isascii() and part.isdecimal() and len(part) <= _DIGITS):
@@ -36,24 +41,24 @@ def numbers(option: str, text: str) -> tuple[int, ...]:
 
 
 def dimensions(count: int) -> str:
-    """Return a count of dimensions in words."""
+    """Return a count of dimensions in words, for checked arguments."""
     return f"{count} dimension{'' if count == 1 else 's'}"
 
 
 def elements(chosen: Sequence[int]) -> str:
-    """Return the numbers of elements in words."""
+    """Return the numbers of elements in words, for checked arguments."""
     return f"element{'' if len(chosen) == 1 else 's'} {runs(chosen, most=4)}"
 
 
 def users(chosen: Sequence[int]) -> str:
-    """Return a coalition or another set of users in words."""
+    """Return a coalition or another set of users in words, for checked arguments."""
     if not chosen:
         return "the server alone"
     return f"{'user' if len(chosen) == 1 else 'users'} {runs(chosen)}"
 
 
 def runs(values: Sequence[int], most: int = 12) -> str:
-    """Return numbers in words; runs of three or more are joined, as in ``0 to 3, 5``, and long lists are cut."""
+    """Return numbers in words as in ``0 to 3, 5``, for checked arguments: runs are joined, and long lists are cut."""
     found: list[list[int]] = []
     for number in values:
         if found and number == found[-1][-1] + 1:
@@ -67,18 +72,18 @@ def runs(values: Sequence[int], most: int = 12) -> str:
 
 
 def size(T: int, count: int) -> str:
-    """Return the size of a coalition in words, compared with T."""
+    """Return the size of a coalition in words, compared with T, for checked arguments."""
     word = "user" if count == 1 else "users"
     return f"T + {count - T} = {count} {word}" if count > T else f"{count} {word}, T = {T}"
 
 
 def clipped(text: str, width: int) -> str:
-    """Return a text cut to a width."""
+    """Return a text cut to a width, for checked arguments."""
     return text if len(text) <= width else text[: width - 2] + " …"
 
 
 def first(functionals: Sequence[str]) -> str:
-    """Return as many functionals as fit on one line, and the number of the remaining ones."""
+    """Return as many functionals as fit on one line, and the number of the remaining ones, for checked arguments."""
     shown = [clipped(functionals[0], LINE)]
     for text in functionals[1:]:
         if len("; ".join([*shown, text])) > LINE:
@@ -89,7 +94,7 @@ def first(functionals: Sequence[str]) -> str:
 
 
 def in_clear(user: int, point: int, coefficients: Sequence[int], L: int, d: int) -> str:
-    """Say which combination of sub-masks (L elements each) a user whose share holds no noise knows of every mask."""
+    """Say which sub-masks (of L elements) a user without noise in its share knows combined, for checked arguments."""
     parts = [k for k, c in enumerate(coefficients) if c]
     what = f"a combination of the sub-masks {runs(parts)}"
     if len(parts) == 1:
@@ -102,7 +107,7 @@ def in_clear(user: int, point: int, coefficients: Sequence[int], L: int, d: int)
 
 
 def listed(functionals: Sequence[str]) -> list[str]:
-    """Return one indented line for each functional, the first few."""
+    """Return one indented line for each functional, the first few, for checked arguments."""
     lines = [f"    {clipped(text, WIDTH)}" for text in functionals[:LINES]]
     rest = len(functionals) - LINES
     return lines + ([f"    and {rest} more"] if rest > 0 else [])
