@@ -457,7 +457,7 @@ def users(name: str, value: object, count: int) -> tuple[int, ...]:
     return entries
 
 
-def members(name: str, value: object, count: int) -> tuple[int, ...]:
+def user_set(name: str, value: object, count: int) -> tuple[int, ...]:
     """Return distinct users in ``[0, count)`` of any collection, ascending; the errors are those of `users`."""
     return tuple(sorted(users(name, [*collection(name, value, "users")], count)))
 

@@ -246,7 +246,7 @@ class Column:
         A member's own answer adds nothing: it is a sum of decrypted shares that the coalition already holds. Raises
         `UnknownUser` for a coalition with users outside of [0, N).
         """
-        members = validate.members("coalition", coalition, self.parameters.N)
+        members = validate.user_set("coalition", coalition, self.parameters.N)
         view = View(self.space, members)
         view.see(*(self.upload(*update) for update in situation.uploaded))
         answers = [self.answer(j, buffer) for j, buffer in situation.answered if j not in view.coalition]
@@ -624,7 +624,7 @@ def equivocation(
 def check_lie(N: int, coalition: Collection[int], asked: Mapping[int, Sequence[Buffer]]) -> Users:
     """Return the coalition, ascending, after checking that at least one user is asked, and no asked user colludes."""
     N = validate.integer("N", N, 1, validate.MAX_COUNT)
-    members, honest = validate.members("coalition", coalition, N), validate.members("asked", [*asked], N)
+    members, honest = validate.user_set("coalition", coalition, N), validate.user_set("asked", [*asked], N)
     if not honest or set(honest) & set(members):
         raise ParameterError("asked", [*honest], "given for honest users, at least one")
     for buffers in asked.values():
@@ -660,8 +660,8 @@ def decide_answers(
         answers what is no sequence of buffers.
     """
     N = parameters_of(kinds).N
-    validate.members("asked", [*asked], N)
-    validate.members("answers", [*answers], N)
+    validate.user_set("asked", [*asked], N)
+    validate.user_set("answers", [*answers], N)
     answered = tuple((user, buffer) for user, found in answers.items() for buffer in _buffers("answers", found))
     uploaded = _updates([buffer for buffers in asked.values() for buffer in _buffers("asked", buffers)])
     situation = Situation(_apart([buffer for _, buffer in answered]), uploaded, answered)

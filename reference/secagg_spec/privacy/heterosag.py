@@ -273,7 +273,7 @@ def seen(elements: Sequence[Element], happened: Situation, coalition: Collection
         validate.instance("elements", element, Element)
     if not elements:
         raise LengthMismatch("len(elements)", 0, "1 or more")
-    members = validate.members("coalition", coalition, len(elements[0].graph.order))
+    members = validate.user_set("coalition", coalition, len(elements[0].graph.order))
     view = View(elements[0].space, members, elements[0].rules)
     for element in elements:
         view.takes("elements", element.space)
@@ -467,7 +467,7 @@ class Rounds:
         `ParameterError` for a cell of another plan, and `UnknownUser` for a coalition with users outside of [0, N).
         """
         (cell,) = self.plan.cells_of("cell", (cell,))
-        coalition = validate.members("coalition", coalition, self.plan.parameters.N)
+        coalition = validate.user_set("coalition", coalition, self.plan.parameters.N)
         if len(answered) != len(self.survivors):
             raise LengthMismatch("len(answered)", len(answered), f"{len(self.survivors)}, one for each round")
         space, everyone = Space(cell.ring), tuple(range(self.plan.parameters.N))

@@ -213,7 +213,7 @@ class Column:
         A member's own answer adds nothing: it is a sum of decrypted shares that the coalition already holds. Raises
         `UnknownUser` for a coalition with users outside of [0, N).
         """
-        view = View(self.space, validate.members("coalition", coalition, self.parameters.N))
+        view = View(self.space, validate.user_set("coalition", coalition, self.parameters.N))
         self.show(view, situation)
         return view
 
@@ -449,7 +449,7 @@ def check_lie(
         No user is asked, or a member of the coalition is, or a user outside the roster; or a set is none of integers.
     """
     N = validate.integer("N", N, 1, validate.MAX_COUNT)
-    members, honest = validate.members("coalition", coalition, N), validate.members("asked", [*asked], N)
+    members, honest = validate.user_set("coalition", coalition, N), validate.user_set("asked", [*asked], N)
     if not honest or set(honest) & set(members):
         raise ParameterError("asked", [*honest], "given for honest users, at least one")
     sets = {user: [*validate.collection("asked", chosen, "users")] for user, chosen in asked.items()}

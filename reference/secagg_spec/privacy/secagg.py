@@ -206,7 +206,7 @@ def components(graph: Graph, users: Collection[int]) -> tuple[Users, ...]:
 
     Raises `UnknownUser` for users that are none of the graph.
     """
-    left, found = set(validate.members("users", users, len(graph.order))), []
+    left, found = set(validate.user_set("users", users, len(graph.order))), []
     while left:
         reached, border = set[int](), {min(left)}
         while border:
@@ -286,7 +286,7 @@ class Element:
 
     def _users(self, name: str, users: Collection[int]) -> Users:
         """Return some users of the graph, ascending."""
-        return validate.members(name, users, len(self.graph.order))
+        return validate.user_set(name, users, len(self.graph.order))
 
     def _masking_users(self, name: str, users: Collection[int]) -> Users:
         """Return some users that mask this element, ascending."""
@@ -483,7 +483,7 @@ def goes_on(parameters: Parameters, graph: Graph, sharers: Collection[int], surv
     Raises `UnknownUser` for users that are none of the graph.
     """
     sharers, survivors = (
-        validate.members(name, users, len(graph.order))
+        validate.user_set(name, users, len(graph.order))
         for name, users in (("sharers", sharers), ("survivors", survivors))
     )
     held = all(len(graph.holders(user) & set(survivors)) >= parameters.t for user in sharers)
@@ -548,8 +548,8 @@ def exposed(graph: Graph, t: int, coalition: Collection[int], sharers: Collectio
 
     Raises `UnknownUser` for users that are none of the graph, and `ParameterError` for t below 1.
     """
-    t, colluding = validate.integer("t", t, 1), {*validate.members("coalition", coalition, len(graph.order))}
-    honest = set(validate.members("sharers", sharers, len(graph.order))) - colluding
+    t, colluding = validate.integer("t", t, 1), {*validate.user_set("coalition", coalition, len(graph.order))}
+    honest = set(validate.user_set("sharers", sharers, len(graph.order))) - colluding
     return frozenset(user for user in honest if len(graph.neighbours(user) & colluding) >= t)
 
 
@@ -651,11 +651,11 @@ def equivocation(requests: Requests, coalition: Collection[int], announced: Mapp
         announced to a user are no integers.
     """
     parameters, element = requests.parameters, requests.element
-    members = validate.members("coalition", coalition, parameters.N)
-    asked = validate.members("announced", [*announced], parameters.N)
+    members = validate.user_set("coalition", coalition, parameters.N)
+    asked = validate.user_set("announced", [*announced], parameters.N)
     if not asked or set(asked) & set(members):
         raise ParameterError("announced", [*asked], "given for honest users, at least one")
-    named = {user: validate.members("announced", chosen, parameters.N) for user, chosen in announced.items()}
+    named = {user: validate.user_set("announced", chosen, parameters.N) for user, chosen in announced.items()}
     given = {user: requests.answer(user, chosen) for user, chosen in named.items()}
     answers = {user: answer for user, answer in given.items() if answer is not None}
     everyone = element.sharers
