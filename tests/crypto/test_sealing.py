@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -419,6 +420,6 @@ def test_what_a_key_is_bound_to_is_bytes() -> None:
 def test_a_user_without_a_channel_is_named(user: Any) -> None:
     links = sealed_links(CONTEXT, dict(enumerate(PRIVATE)))
     payload = links.close(0, 1, b"text")
-    for act in (lambda: links.close(user, 1, b"text"), lambda: links.open(0, user, payload)):
+    for act in (partial(links.close, user, 1, b"text"), partial(links.open, 0, user, payload)):
         with pytest.raises(ParameterError, match=rf"^user = {user!r}: must be "):
             act()
