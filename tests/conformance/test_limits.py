@@ -319,3 +319,32 @@ def test_no_cache_is_without_a_bound() -> None:
 def test_an_error_tells_a_missing_code_and_a_number_from_text(reject: dict[str, Any], said: str) -> None:
     with pytest.raises(AdapterBroken, match=re.escape(said)):
         parse_answer(json.dumps({"id": 1, "reject": reject}).encode() + b"\n", 1)
+
+
+@pytest.mark.requirement("CNF-58", "ADP-15")
+@pytest.mark.parametrize(
+    ("operation", "check", "member", "value", "verdict", "said"),
+    [
+        ("mds.encode", "mds.encode/exact", "shares", "00", "protocol", "shares is '00', no list of 2 entries"),
+        ("mds.encode", "mds.encode/exact", "shares", None, "protocol", "shares is missing, no list of 2 entries"),
+        ("mds.encode", "mds.encode/exact", "shares", [], "wrong_value", "shares has 0 entries; it must have 2"),
+        ("select.family", "select.family/sets", "size", 1, "protocol", "size is 1, no decimal string"),
+        ("select.family", "select.family/sets", "sets", [0], "protocol", "is [0], must be a list of 1 lists"),
+        ("select.family", "select.family/sets", "size", "0", "wrong_value", "has 0 sets, must have 1"),
+    ],
+)
+def test_a_member_of_another_form_is_no_wrong_value(
+    operation: str, check: str, member: str, value: object, verdict: str, said: str
+) -> None:
+    adapter = reference.build()
+
+    def answer(request: Any) -> dict[str, Any]:
+        given = adapter.answer(request)
+        if request.get("op") == operation and "result" in given:
+            given["result"][member] = value
+        return given
+
+    _, [outcome] = run(DirectConnection(answer), Settings(cases=3, pattern=check))
+    assert outcome.verdict == verdict
+    assert outcome.failure
+    assert outcome.failure.message.endswith(said)

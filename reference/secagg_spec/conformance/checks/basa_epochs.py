@@ -11,7 +11,7 @@ from secagg_spec.conformance.cases import basa_functions as scenes
 from secagg_spec.conformance.cases.basa_schedules import EPOCHS, Opened, Plan, Session, plan, session, valid
 from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.basa import ELSEWHERE, UPDATE
-from secagg_spec.conformance.checks.base import Caller, check, equal, fail, same
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, equal, fail, same
 from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.protocols.basa.cores import SETTLE
 
@@ -28,7 +28,7 @@ def sums(draw: Any, call: Caller) -> None:
     rand, wanted = call.randomness(EPOCHS, made.rand), made.plan.epochs
     got = call.listed(EPOCHS, made.params, "epochs", len(wanted), rand)
     if not all(isinstance(epoch, dict) and set(_MEMBERS) <= set(epoch) for epoch in got):
-        fail(f"epochs must be a list of objects with {', '.join(_MEMBERS)}")
+        raise CheckFailed("protocol", f"epochs must be a list of objects with {', '.join(_MEMBERS)}")
     for number, (mine, right) in enumerate(zip(got, wanted, strict=True)):
         _judge(call, made, f"{EPOCHS}: epochs[{number}]", mine, right)
 

@@ -208,8 +208,11 @@ class Caller:
     ) -> list[Any]:
         """Send a valid request and return one member, a list of `count` entries."""
         entries = self.result(op, params, rand).get(member)
-        if not isinstance(entries, list) or len(entries) != count:
-            raise CheckFailed("wrong_value", f"{op}: {member} must be a list of {count} entries")
+        if not isinstance(entries, list):
+            said = "missing" if entries is None else f"{entries!r:.80}"
+            raise CheckFailed("protocol", f"{op}: {member} is {said}, no list of {count} entries")
+        if len(entries) != count:
+            raise CheckFailed("wrong_value", f"{op}: {member} has {len(entries)} entries; it must have {count}")
         return entries
 
     def reals(self, op: str, params: Mapping[str, Any], member: str, dtype: str) -> NDArray[Any]:

@@ -12,7 +12,7 @@ from secagg_spec.conformance.cases import basecagg_sessions, strategies
 from secagg_spec.conformance.cases.basecagg_schedules import ROUNDS, Buffer, Plan, Session, plan, session, valid
 from secagg_spec.conformance.cases.requests import too_large
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, check, equal, fail, same
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, equal, fail, same
 from secagg_spec.conformance.sessions.basecagg_stage import staleness_of, weighted_sum
 from secagg_spec.conformance.sessions.choices import among, any_of, only_if
 
@@ -28,7 +28,7 @@ def sums(draw: Any, call: Caller) -> None:
     rand, wanted = call.randomness(ROUNDS, drawn.rand), drawn.plan.buffers
     got = call.listed(ROUNDS, drawn.params, "buffers", len(wanted), rand)
     if not all(isinstance(buffer, dict) and set(_MEMBERS) <= set(buffer) for buffer in got):
-        fail(f"buffers must be a list of objects with {', '.join(_MEMBERS)}")
+        raise CheckFailed("protocol", f"buffers must be a list of objects with {', '.join(_MEMBERS)}")
     for number, (mine, right) in enumerate(zip(got, wanted, strict=True)):
         _judge(call, drawn, number, mine, right)
 

@@ -21,8 +21,9 @@ from secagg_spec.conformance.cases.multi_round_oracles import LISTED, Numbers
 from secagg_spec.conformance.cases.neighbours import one_of
 from secagg_spec.conformance.cases.requests import inserted
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, check, fail
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
 from secagg_spec.conformance.checks.multi_round_choices import NUMBERS, USERS
+from secagg_spec.conformance.sdk.secagg_adapter import has_form
 from secagg_spec.conformance.sessions.choices import among
 
 CHOICE = reject.BAD_PARAM | reject.OUTSIDE | reject.TWICE | reject.TOO_FEW
@@ -73,6 +74,9 @@ def many(draw: Any, call: Caller) -> None:
 
 def _judge(call: Caller, p: Numbers) -> None:
     got, size = call.result(FAMILY, p.members()), oracles.family_size(p)
+    if not has_form(got.get("size"), "decimal"):
+        said = f"{FAMILY}: size is {str(got.get('size', 'missing'))[:80]}, no decimal string"
+        raise CheckFailed("protocol", said, str(size))
     if got.get("size") != str(size):
         fail(f"the family for {p} has {str(got.get('size'))[:80]} sets, must have {size}", str(size))
     listed: Any = got.get("sets", "missing")
@@ -86,7 +90,8 @@ def _judge(call: Caller, p: Numbers) -> None:
 def _judge_sets(p: Numbers, listed: Any) -> None:
     want = oracles.family(p)
     if not isinstance(listed, list) or not all(isinstance(users, list) for users in listed):
-        fail(f"sets for {p} is {str(listed)[:80]}, must be a list of {len(want)} lists")
+        said = f"{FAMILY}: sets for {p} is {str(listed)[:80]}, must be a list of {len(want)} lists"
+        raise CheckFailed("protocol", said)
     unknown = next((users for users in listed if tuple(users) not in want), None)
     if unknown is not None:
         fail(f"the family for {p} has {unknown}, which is no union of {p.per_round} batches, its users ascending")

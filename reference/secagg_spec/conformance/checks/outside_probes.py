@@ -181,7 +181,7 @@ def _demand_decodable(code: dict[str, int], found: probing.Probed, d: int, L: in
         rows = matrix[[user * L + at for user in users for at in range(L)]]
         left = decide(field, rows[:, :d].copy(), rows[:, d:].copy(), secrets).withheld
         if left > 1:
-            fail(f"the shares of the U users {leaks.named(users)} leave {left} vectors possible")
+            fail(f"the shares of {leaks.named(users)}, which are U users, leave {left} vectors possible")
 
 
 def _own_shares(caps: Capabilities) -> bool:
