@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from math import gcd
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -30,8 +30,8 @@ from secagg_spec.recording import lightsecagg as of_lightsecagg
 from secagg_spec.recording import multiround as of_sessions
 from secagg_spec.recording import secagg as of_secagg
 from secagg_spec.recording.chart import chart
-from secagg_spec.recording.knowledge import whole
-from secagg_spec.recording.record import Addition, Moment, Recording, Term
+from secagg_spec.recording.knowledge import known, whole
+from secagg_spec.recording.record import Addition, Moment, Recording, Term, numbers
 from secagg_spec.recording.synchronous import Fate
 from secagg_spec.recording.synchronous import record as synchronous
 from secagg_spec.resources import root
@@ -360,3 +360,27 @@ def test_a_run_and_a_colluder_that_there_are_not_are_refused(made: Any) -> None:
         made(b"1", "x")
     with pytest.raises(UnknownUser, match=r"^(colluder|coalition) = 99: must be a user in \[0, "):
         made(b"1", "nobody").record(99)
+
+
+@pytest.mark.requirement("ERR-02")
+def test_arguments_of_another_class_are_refused_by_name() -> None:
+    made, other, term = recorded("secagg", next(iter(PROTOCOLS["secagg"]))), cast(Any, None), Term("a", (1,))
+    scribe, fate = of_secagg.SecAgg(b"seed"), of_secagg.FATES[0]
+    calls: list[tuple[Callable[[], object], str]] = [
+        (lambda: chart(other, "t"), "recording = 'NoneType'"),
+        (lambda: chart(made, other), "title = 'NoneType'"),
+        (lambda: synchronous(scribe, other, 4), "fate = 'NoneType'"),
+        (lambda: synchronous(other, fate, 4), "scribe = 'NoneType'"),
+        (lambda: replace(made, users=other), "users = None"),
+        (lambda: replace(made, users=0), "users = 0"),
+        (lambda: Addition(0, (term,), term), "modulus = 0"),
+        (lambda: Addition(7, other, term), "terms = 'NoneType'"),
+        (lambda: Addition(7, (term,), other), "result = 'NoneType'"),
+        (lambda: numbers(other), "vector = 'NoneType'"),
+        (lambda: known([], [1], -1), "d = -1"),
+        (lambda: whole([], other), "d = None"),
+        (lambda: basecagg.BASecAgg(b"seed", "few").record(cast(Any, [])), "colluder = 'list'"),
+    ]
+    for call, text in calls:
+        with pytest.raises(ParameterError, match=rf"^{re.escape(text)}: must be "):
+            call()

@@ -67,6 +67,7 @@ class BASecAgg:
 
     def record(self, colluder: int) -> Recording:
         """Take all turns and return the recording."""
+        (colluder,) = validate.users("colluder", (colluder,), self.parameters.N)
         moments, ended = list[Moment](), ""
         for kind, turns in groupby(self.turns, type):
             before = len(self.network.transcript)

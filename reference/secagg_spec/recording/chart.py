@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.protocols.steps import AUTHORITY, SERVER, Role
 from secagg_spec.recording.record import Moment, Parcel, Recording
@@ -37,6 +38,7 @@ class _Line:
 
 def chart(recording: Recording, title: str) -> str:
     """Return the picture of a run as the text of an SVG element for use in a page."""
+    validate.instance("title", title, str)
     lines = list(_lines(recording))
     parties = [*range(recording.users), SERVER]
     if any(AUTHORITY in hop for line in lines for hop in line.hops):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import PrimeField, is_prime
 from secagg_spec.arithmetic.validate import UintArray
@@ -34,7 +35,7 @@ class Knowledge:
 
 def known(views: Sequence[View], users: Collection[int], d: int) -> Knowledge:
     """Return what views without common symbols determine of users' updates of d elements, for checked arguments."""
-    verdicts = [(view, view.decide()) for view in views]
+    d, verdicts = validate.integer("d", d, 1, validate.MAX_COUNT), [(view, view.decide()) for view in views]
     hidden = tuple(sorted(user for user in users if all(view.about(user).private for view in views)))
     exposed = tuple(sorted(set(users) - set(hidden)))
     functionals = whole((text for view, verdict in verdicts for text in _learned(view, verdict)), d)
@@ -67,7 +68,7 @@ def whole(functionals: Iterable[str], d: int) -> tuple[str, ...]:
 
     It is for checked arguments.
     """
-    found = list(functionals)
+    found, d = list(functionals), validate.integer("d", d, 1, validate.MAX_COUNT)
     each = [{text.replace(f"[{at}]", "") for text in found if _of(text, at)} for at in range(d)]
     common = set.intersection(*each)
     return tuple(dict.fromkeys(_plain(text, common, d) for text in found))

@@ -40,6 +40,10 @@ class Addition:
     result: Term
     about: str = ""
 
+    def __post_init__(self) -> None:
+        validate.integer("modulus", self.modulus, 1)
+        validate.sequence("terms", self.terms, "terms")
+
     @property
     def holds(self) -> bool:
         """Whether the terms, all as long as the result, add up to it."""
@@ -120,7 +124,7 @@ class Recording:
     ended: str = ""
 
     def __post_init__(self) -> None:
-        validate.users("colluder", (self.colluder,), self.users)
+        validate.users("colluder", (self.colluder,), validate.integer("users", self.users, 1, validate.MAX_COUNT))
 
     def data(self) -> dict[str, Any]:
         """Return the recording as JSON data; empty values are left out."""
@@ -139,7 +143,7 @@ def _slim(value: Any) -> Any:
 
 def numbers(vector: UintArray | Sequence[int]) -> Numbers:
     """Return a vector as plain integers, for checked arguments."""
-    return tuple(int(number) for number in vector)
+    return tuple(int(number) for number in validate.collection("vector", vector, "integers"))
 
 
 def plus(name: str, users: Iterable[int]) -> str:
