@@ -223,6 +223,7 @@ def from_csv(text: str, N: int, *, name: str = "text", kinds: Sequence[str] = ()
         number of users, or the kinds are no sequence of texts.
     """
     validate.integer("N", N, 1, validate.MAX_COUNT)
+    validate.instance("name", name, str)
     for kind in validate.sequence("kinds", kinds, "lowercase words"):
         if not isinstance(kind, str):
             raise ParameterError("kinds", kind, "a sequence of lowercase words")
