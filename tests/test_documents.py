@@ -70,6 +70,21 @@ def test_what_is_no_usable_toml_is_refused_in_one_line(text: str) -> None:
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("part", ["a", "a-1_", '"a.\\"b"', "'a.b'"])
+@pytest.mark.parametrize(
+    "form", ["{} = 1", "b = 1\n  {} = 1", "[{}]", "[[ {} ]]", "b = {{ {} = 1 }}", "b = {{ c = 1,{} = 1 }}"]
+)
+def test_a_key_of_too_many_parts_is_not_parsed_which_takes_the_square_of_its_length(
+    monkeypatch: pytest.MonkeyPatch, part: str, form: str
+) -> None:
+    for between in (".", " .\t"):
+        assert documents.from_toml(form.format(between.join([part] * (DEEPEST - 2))))
+        with monkeypatch.context() as patched:
+            patched.setattr("tomllib.loads", None)
+            with pytest.raises(documents.TooDeep):
+                documents.from_toml(form.format(between.join([part] * (DEEPEST + 1))))
+
+
 @pytest.mark.parametrize("text", ["\udcff", "[" * DEEPEST + "]" * DEEPEST])
 def test_what_is_in_a_file_is_read_up_to_the_limits(text: str, tmp_path: Path) -> None:
     path = tmp_path / "a"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,11 @@ from secagg_spec import system
 DEEPEST = 128
 """The most levels of objects and lists in each other in a file; an answer of 100 levels has room in it."""
 MOST_DIGITS = 4300
+_DOTTED = re.compile(
+    rf"""(?:^|[{{,])[ \t]*\[{{0,2}}[ \t]*(?:(?:[\w-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')[ \t]*\.[ \t]*){{{DEEPEST}}}""",
+    re.MULTILINE | re.ASCII,
+)
+"""Where a key of TOML with too many parts begins, which Python reads in quadratic time."""
 _LONG = f"holds an integer of more than {MOST_DIGITS:,} digits"
 TOO_LONG = 10**MOST_DIGITS
 """The smallest integer that Python does not write."""
@@ -194,9 +200,12 @@ def from_toml(text: str) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        The text is not TOML, as `tomllib.TOMLDecodeError`; or, as `Limit`, it is beyond a limit.
+        The text is not TOML, as `tomllib.TOMLDecodeError`; or, as `Limit`, it is beyond a limit. More than
+        `DEEPEST` words with dots between them at the beginning of a line, or behind a comma or a brace, are beyond it.
     """
     given = _text(text)
+    if _DOTTED.search(given):
+        raise TooDeep
     try:
         content = tomllib.loads(given, parse_float=_toml_real)
     except (tomllib.TOMLDecodeError, Limit):
