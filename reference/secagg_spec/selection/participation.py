@@ -298,7 +298,7 @@ class Table:
         DuplicateUser
             A user occurs twice in a round, or in a segment of a round (MRA-25).
         """
-        validate.integer("parts", parts, 1, MAX_SEGMENTS)
+        parts = validate.integer("parts", parts, 1, MAX_SEGMENTS)
         rounds, segments, lengths, users = (
             np.array(column, dtype=np.int64) for column in (self._rounds, self._segments, self._lengths, self._users)
         )
