@@ -57,7 +57,7 @@ def test_a_name_that_comes_twice_is_found_at_once_among_many() -> None:
 
 @pytest.mark.parametrize("text", [None, b"{}", 5])
 def test_what_is_no_text_is_refused(text: Any) -> None:
-    for read in (documents.from_json, documents.from_toml):
+    for read in (documents.from_json, documents.from_toml, documents.loads):
         with pytest.raises(ValueError, match=r"^is no text, but of the class "):
             read(text)
 
@@ -150,6 +150,18 @@ def test_a_path_that_is_none_is_a_wrong_parameter(path: Any) -> None:
     ):
         with pytest.raises(ParameterError, match="must be a path of the file system"):
             load(path)
+
+
+@pytest.mark.parametrize("read", [documents.read_text, documents.read_json, documents.read_toml])
+def test_a_document_is_in_a_file_of_so_many_bytes(read: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("")
+    wrong: Any
+    for wrong in (None, 5, b"a"):
+        with pytest.raises(ParameterError, match=r"^path = '.*': must be a path of the file system, as text or Path$"):
+            read(wrong)
+    for wrong in (-1, "1", 1.0, None, True):
+        with pytest.raises(ParameterError, match=r"^most = .*: must be a number of bytes, at least 0$"):
+            read(tmp_path / "empty", wrong)
 
 
 def test_a_path_with_a_null_character_is_no_file() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from secagg_spec import __version__, cli, history, resources
 from secagg_spec.commands import text as text_command
+from secagg_spec.errors import ParameterError
 from secagg_spec.history import History, HistoryError, State, Text, Version, words
 
 ROOT = Path(__file__).parents[1]
@@ -228,6 +229,37 @@ def test_what_is_no_version_and_no_clause_is_named(number: Any) -> None:
             call(number)
     with pytest.raises(HistoryError, match=r"^there is no clause 'AAA-99'$"):
         book.changed("AAA-99")
+
+
+@pytest.mark.requirement("ERR-02")
+def test_arguments_of_another_class_are_named() -> None:
+    book, now = _sealed(), text(SAID)
+    right: dict[Callable[..., Any], dict[str, Any]] = {
+        State("0.1.0", "one.md").same: {"other": State("0.1.0", "one.md")},
+        history.words: {"text": "steps"},
+        history.seal: {"book": book, "version": book.present},
+        history.changes: {"book": book, "version": book.present, "now": now},
+        history.renewed: {"book": book, "now": now},
+        history.opened: {"book": book, "number": "0.1.0"},
+        lambda **given: list(history.faults(**given)): {"book": book, "now": now},
+        history.written: {"book": book},
+    }
+    for call, arguments in right.items():
+        call(**arguments)
+        for name in arguments.keys() - {"number"}:
+            with pytest.raises(ParameterError, match=rf"^{name} = 'int': must be of the class "):
+                call(**{**arguments, name: 5})
+
+
+def test_a_version_of_another_history_and_a_history_of_none_are_refused() -> None:
+    with pytest.raises(HistoryError, match=r"^the history has no version '0\.2\.0' like this one$"):
+        history.changes(_sealed(), Version("0.2.0"), text(SAID))
+    with pytest.raises(HistoryError, match=r"^there is no version$"):
+        History((), {})
+
+
+def test_half_a_pair_of_surrogates_is_a_word_too() -> None:
+    assert len({words("\ud800"), words("\ud801"), words("?")}) == 3
 
 
 def test_versions_follow_each_other() -> None:
@@ -468,3 +500,9 @@ def test_a_file_that_breaks_the_schema_is_refused_where_it_is_not_validated(wron
     (tmp_path / history.FILE).write_text(whole.replace(line, wrong), encoding="utf-8")
     with pytest.raises(HistoryError, match=r"^history\.toml: clauses: AAA-01: "):
         history.read(tmp_path / history.FILE, validated=False)
+    (tmp_path / history.FILE).write_text("version = []\n[clauses]\n", encoding="utf-8")
+    with pytest.raises(HistoryError, match=r"^history\.toml: version: "):
+        history.read(tmp_path / history.FILE, validated=False)
+    path: Any = None
+    with pytest.raises(ParameterError, match=r"^path = 'NoneType': must be of the class Path$"):
+        history.read(path)

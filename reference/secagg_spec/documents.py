@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from secagg_spec import system
+from secagg_spec.errors import ParameterError
 
 DEEPEST = 128
 """The most levels of objects and lists in each other in a file; an answer of 100 levels has room in it."""
@@ -82,7 +83,13 @@ def read_text(path: Path, most: int = 1 << 29) -> str:
         The file cannot be read, or is longer (see `system.regular`).
     NotText
         The file is not UTF-8.
+    ParameterError
+        The path is no text and no `Path`, or `most` is no integer of at least 0; so it is for the functions above.
     """
+    if not isinstance(path, (str, Path)):
+        raise ParameterError("path", type(path).__name__, "a path of the file system, as text or Path")
+    if type(most) is not int or most < 0:
+        raise ParameterError("most", most, "a number of bytes, at least 0")
     try:
         return system.regular(Path(path), most).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -98,7 +105,7 @@ def from_json(text: str) -> Any:
     ValueError
         The text is not JSON, as `NotJSON` with a line in most cases; or, as `Limit`, it is beyond a limit.
     """
-    value = loads(_text(text))
+    value = loads(text)
     if too_deep(value, DEEPEST):
         raise TooDeep
     return value
@@ -127,7 +134,7 @@ def loads(text: str) -> Any:
         See `from_json`.
     """
     try:
-        return _DECODER.decode(text)
+        return _DECODER.decode(_text(text))
     except json.JSONDecodeError as error:
         raise NotJSON(error.msg, error.lineno) from None
     except RecursionError:
@@ -184,7 +191,7 @@ _DECODER = json.JSONDecoder(
 
 
 def too_deep(value: Any, most: int) -> bool:
-    """Return whether objects and lists are nested deeper than a limit."""
+    """Return whether objects and lists are nested deeper than a limit, for checked arguments."""
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(most):
         inner = [entry.values() if isinstance(entry, dict) else entry for entry in level]

@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 
 from secagg_spec import __version__, documents, resources, schemas
+from secagg_spec.errors import ParameterError
 
 FILE = "history.toml"
 _NUMBER = re.compile(r"(0|[1-9][0-9]{0,4299})(\.(0|[1-9][0-9]{0,4299}))*")
@@ -33,6 +34,13 @@ _HEAD = f"""# The versions of the text, and what became of each id that was ever
 
 class HistoryError(Exception):
     """The history is unusable, or contradicts the text; the message is one line."""
+
+
+def _of(kind: type, **given: object) -> None:
+    """Refuse an argument of another class (ERR-02)."""
+    for name, value in given.items():
+        if not isinstance(value, kind):
+            raise ParameterError(name, type(value).__name__, f"of the class {kind.__name__}")
 
 
 @dataclass(frozen=True)
@@ -66,16 +74,24 @@ class State:
     instead: tuple[str, ...] = ()
 
     def same(self, other: State) -> bool:
-        """Return whether another state says the same, regardless of the version."""
+        """Return whether another state says the same, regardless of the version; `ParameterError` for no state."""
+        _of(State, other=other)
         return replace(self, since=other.since) == other
 
 
 @dataclass(frozen=True)
 class History:
-    """All versions, the oldest first, and the states of each id, the oldest first."""
+    """All versions, the oldest first, and the states of each id, the oldest first.
+
+    Raises `HistoryError` where there is no version.
+    """
 
     versions: tuple[Version, ...]
     clauses: Mapping[str, tuple[State, ...]]
+
+    def __post_init__(self) -> None:
+        if not self.versions:
+            raise HistoryError("there is no version")
 
     @property
     def present(self) -> Version:
@@ -121,8 +137,9 @@ class Changes:
 
 
 def words(text: str) -> str:
-    """Return a digest of words, ignoring line breaks and repeated spaces."""
-    return hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:32]
+    """Return a digest of words, ignoring line breaks and repeated spaces; `ParameterError` for what is no text."""
+    _of(str, text=text)
+    return hashlib.sha256(" ".join(text.split()).encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 @cache
@@ -144,7 +161,7 @@ def load() -> History:
     Raises
     ------
     HistoryError
-    The file is unusable.
+        The file is unusable.
     """
     return read(resources.root("spec") / FILE, validated=False)
 
@@ -159,7 +176,10 @@ def read(path: Path, *, validated: bool = True) -> History:
     ------
     HistoryError
         The file is absent or not TOML, breaks the schema, or contradicts itself.
+    ParameterError
+        The path is none.
     """
+    _of(Path, path=path)
     try:
         content = documents.read_toml(path)
     except (OSError, ValueError) as error:
@@ -170,7 +190,7 @@ def read(path: Path, *, validated: bool = True) -> History:
         versions = tuple(Version(**entry) for entry in content["version"])
         found = History(versions, {id: tuple(map(_state, states)) for id, states in content["clauses"].items()})
         fault = next(_contradictions(found), None)
-    except (AttributeError, LookupError, TypeError, ValueError):
+    except (AttributeError, HistoryError, LookupError, TypeError, ValueError):
         _validate(path, content)
         raise
     if fault is not None:
@@ -234,7 +254,17 @@ def _broken(id: str, states: Sequence[State], numbers: Sequence[str], known: Map
 
 
 def seal(book: History, version: Version) -> str:
-    """Return the digest of everything that a history says about a version."""
+    """Return the digest of everything that a history says about a version.
+
+    Raises
+    ------
+    ParameterError
+        An argument is of another class.
+    HistoryError
+        A number of a version is none.
+    """
+    _of(History, book=book)
+    _of(Version, version=version)
     then = {id: _at(states, version.number) for id, states in book.clauses.items()}
     said = {id: [s.since, s.page, s.words, s.withdrawn, *s.instead] for id, s in sorted(then.items()) if s}
     meant = [version.number, version.released, version.text, dict(version.pages), said]
@@ -251,7 +281,20 @@ def _at(states: Sequence[State], number: str) -> State | None:
 
 
 def changes(book: History, version: Version, now: Text) -> Changes:
-    """Return what a version changed; `now` is the present text, for a version that is not sealed yet."""
+    """Return what a version changed; `now` is the present text, for a version that is not sealed yet.
+
+    Raises
+    ------
+    ParameterError
+        An argument is of another class.
+    HistoryError
+        The history has no such version.
+    """
+    _of(History, book=book)
+    _of(Version, version=version)
+    _of(Text, now=now)
+    if version not in book.versions:
+        raise HistoryError(f"the history has no version {schemas.shown(version.number)} like this one")
     kinds: dict[str, list[str]] = {kind: [] for kind in ("added", "changed", "moved", "withdrawn")}
     for id, states in book.clauses.items():
         for kind in _kinds(states, version.number):
@@ -287,7 +330,10 @@ def renewed(book: History, now: Text) -> History:
     ------
     HistoryError
         An id vanished or is reused, a released version would change, or a version is not the next one.
+    ParameterError
+        An argument is of another class.
     """
+    _of(Text, now=now)
     book = opened(book, now.number)
     for fault in _lost(book, now):
         raise HistoryError(_late(book.present) if book.present.seal else fault)
@@ -303,8 +349,11 @@ def opened(book: History, number: str) -> History:
     Raises
     ------
     HistoryError
-    The version is not the next one.
+        The version is not the next one, or no version.
+    ParameterError
+        The history is of another class.
     """
+    _of(History, book=book)
     if number == book.present.number:
         return book
     if order(number) <= order(book.present.number):
@@ -352,7 +401,10 @@ def _late(last: Version) -> str:
 
 
 def faults(book: History, now: Text) -> Iterator[str]:
-    """Yield each disagreement between the history and the text, in one line that says what to do."""
+    """Yield each disagreement between the history and the text, in one line that says what to do.
+
+    Raises `ParameterError` for an argument of another class, when the first one is asked for.
+    """
     try:
         new = renewed(book, now)
     except HistoryError as error:
@@ -366,7 +418,8 @@ def faults(book: History, now: Text) -> Iterator[str]:
 
 
 def written(book: History) -> str:
-    """Return a history as the text of its file."""
+    """Return a history as the text of its file; raises `ParameterError` for what is no history."""
+    _of(History, book=book)
     versions = "".join(f"\n[[version]]\n{_fields(version)}" for version in book.versions)
     clauses = "".join(f"{id} = {_list(states)}\n" for id, states in sorted(book.clauses.items()))
     return f"{_HEAD}{versions}\n[clauses]\n{clauses}"
