@@ -360,7 +360,7 @@ def _no_secrets(space: Space) -> object:
         ),
         (
             lambda space: Forms(np.zeros(2, np.intp), np.zeros((1, 3), np.uint64)),
-            r"matrix.shape = \(1, 3\): must be \(any, 2\)",
+            r"matrix.shape = \(1, 3\): must be \(1, 2\)",
         ),
         (
             lambda space: space.apply(probe(Ring(9), lambda x: x, 1), space.secret("x", 0, (0,))),

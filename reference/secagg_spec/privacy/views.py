@@ -169,8 +169,10 @@ class Forms:
 
     def __post_init__(self) -> None:
         """Check the arrays."""
-        validate.array_shape("symbols", validate.array("symbols", self.symbols, np.intp), (None,))
-        validate.array_shape("matrix", validate.array("matrix", self.matrix, np.uint64), (None, self.symbols.size))
+        symbols = validate.array("symbols", self.symbols, np.intp)
+        matrix = validate.array("matrix", self.matrix, np.uint64)
+        validate.array_shape("symbols", symbols, (symbols.size,))
+        validate.array_shape("matrix", matrix, (*matrix.shape[:1], symbols.size))
 
     def __len__(self) -> int:
         return len(self.matrix)
@@ -185,7 +187,7 @@ class Forms:
 
         Raises `ParameterError` if it is no array of these, and `LengthMismatch` if it has fewer than there are symbols.
         """
-        validate.truths("known", known, (None,))
+        validate.truths("known", known, (np.size(known),))
         if self.symbols.size and self.symbols[-1] >= len(known):
             raise LengthMismatch("len(known)", len(known), f"{self.symbols[-1] + 1} or more, one for each symbol")
         kept = ~known[self.symbols]
