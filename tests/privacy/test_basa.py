@@ -501,6 +501,10 @@ def test_whether_an_epoch_was_closed_is_a_truth_value(closed: Any) -> None:
         (lambda two: Epoch(RING, SETTLE, two, name=cast(Any, 5)), "name = 'int': must be of the class str$"),
         (lambda two: Epoch(RING, SETTLE, two, space=Space(Ring(3))), "space = 'one modulo 3': must be one modulo 16$"),
         (lambda two: Epoch(RING, SETTLE, two).honest((), (-1, 0)), r"users = -1: must be a user in \[0, 2\)$"),
+        (lambda two: Epoch(RING, SETTLE, two).contributors((True,)), "coalition = True: must be an integer >= 0$"),
+        (lambda two: Epoch(RING, SETTLE, two).ended((-1,)), "coalition = -1: must be an integer >= 0$"),
+        (lambda two: learned(Epoch(RING, PAPER, two), cast(Any, ("0",))), "coalition = '0': must be an integer >= 0$"),
+        (lambda two: Timeouts(cast(Any, 5)), "name = 'int': must be of the class str$"),
         (lambda two: Epoch(RING, SETTLE, two).mask(0, 0), r"position = 0: must be an integer in \[1, 1\]$"),
         (lambda two: Epoch(RING, SETTLE, two).self_mask(-1), r"user = -1: must be a user in \[0, 2\)$"),
         (lambda two: Epoch(RING, SETTLE, two).total(()), r"len\(users\) = 0: must be 1 or more$"),
@@ -540,3 +544,8 @@ def test_numbers_of_numpy_and_lists_make_the_same_epoch() -> None:
     assert Situation(np.int64(2), [Holder(np.int64(0), ACCEPTED), Holder(1, LATE)]) == two  # type: ignore[arg-type]
     assert [*model.every_settled(2, 2, np.int64(2))] == [*model.every_settled(2, 2, 2)]  # type: ignore[arg-type]
     assert [*model.every_coalition((1, 0, 1))] == [(), (0,), (1,), (0, 1)]
+
+
+def test_epochs_of_many_positions_are_listed_without_recursion() -> None:
+    first = next(model.every_settled(2000, 2000, 3))
+    assert first == happened(*2000 * [ACCEPTED])

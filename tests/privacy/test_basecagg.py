@@ -790,6 +790,7 @@ def test_a_coalition_with_users_that_do_not_exist_is_refused(strange: int) -> No
             "code = 'one for 4 users, .*': must be one for N = 5 users, U - T = 2 or more, modulo q = 19",
         ),
         (lambda: list(model.audit(TINY, TINY.code, [()], [0])), "buffers = 'int': must be of the class Buffer"),  # type: ignore[list-item]
+        (lambda: model.accepts(TINY, 1, (0,)), "buffers = 'int': must be of the class Buffer"),  # type: ignore[arg-type]
         (lambda: least(0), "buffers = 'int': must be of the class Buffer"),  # type: ignore[arg-type]
         (
             lambda: Column(TINY, TINY.code, (0, 0)),

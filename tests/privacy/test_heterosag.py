@@ -663,6 +663,10 @@ def test_odds_are_for_2_to_the_16_users_at_most() -> None:
             r"coalition = 12: must be a user in \[0, 12\)",
         ),
         (
+            lambda plan, cell: Rounds(plan, []).learned(model.Combination(cell, (Fraction(1),), {0: 1}), answered=()),
+            r"len\(coefficients\) = 1: must be 0, one for each round",
+        ),
+        (
             lambda plan, cell: plan.decide((cell,), situation(TINY), (12,)),
             r"coalition = 12: must be a user in \[0, 12\)",
         ),

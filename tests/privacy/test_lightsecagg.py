@@ -573,6 +573,8 @@ def test_a_coalition_with_users_that_do_not_exist_is_refused(strange: int) -> No
         (lambda p: Column(p, p.code, (0,), drawing=-1), "drawing = -1: must be an integer >= 0"),
         (lambda p: list(model.audit(p, p.code, [(5,)], [])), r"coalitions = 5: must be a user in \[0, 5\)"),
         (lambda p: list(model.audit(p, p.code, [], [(5,)])), r"surviving = 5: must be a user in \[0, 5\)"),
+        (lambda p: Column(p, p.code, (0,)).mask(5), r"user = 5: must be a user in \[0, 5\)"),
+        (lambda p: Column(p, p.code, (0,)).noise(-1), r"user = -1: must be a user in \[0, 5\)"),
         (lambda p: Column(p, p.code, (0,)).answer(-1, (0, 1, 2)), r"user = -1: must be a user in \[0, 5\)"),
         (lambda p: Column(p, p.code, (0,)).total((0, 5)), r"surviving = 5: must be a user in \[0, 5\)"),
         (lambda p: Column(p, p.code, (0,)).total((0, 0)), "surviving = 0: must be a user that is named once"),

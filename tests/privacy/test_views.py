@@ -371,6 +371,7 @@ def _no_secrets(space: Space) -> object:
             r"len\(inputs\) = 1: must be 2 forms in all",
         ),
         (lambda space: join(cast(Any, [0])), "parts = 'int': must be of the class Forms"),
+        (lambda space: Rule("a", (), 0), "threshold = 0: must be an integer >= 1"),
         (lambda space: closure([], cast(Any, [0])), "rules = 'int': must be of the class Rule"),
         (lambda space: closure(cast(Any, [[0]]), []), "known = 'a token without a hash': .*"),
         (lambda space: View(space, (), cast(Any, [0])), "rules = 'int': must be of the class Rule"),

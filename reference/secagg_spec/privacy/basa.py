@@ -90,7 +90,7 @@ class Timeouts:
     Raises
     ------
     ParameterError
-        A key is none of "pair" and "self", or one of the others is no truth value.
+        A key is none of "pair" and "self", the name is no text, or one of the others is no truth value.
     """
 
     name: str
@@ -102,6 +102,7 @@ class Timeouts:
 
     def __post_init__(self) -> None:
         """Check the values."""
+        validate.instance("name", self.name, str)
         for name, kinds in (("accepted", self.accepted), ("others", self.others)):
             for kind in validate.instance(name, kinds, tuple):
                 validate.one_of(name, kind, (PAIR, SELF))
@@ -372,9 +373,12 @@ class Epoch:
         return together([self], coalition)
 
     def honest(self, coalition: Collection[int], users: Iterable[int]) -> Users:
-        """Return the users among `users` that do not collude; raises `UnknownUser` for one that got no key."""
-        given = validate.users("users", [*users], len(self.people))
-        return tuple(user for user in given if self.people[user] not in coalition)
+        """Return the users among `users` that do not collude.
+
+        Raises `UnknownUser` for one that got no key, and `ParameterError` for a coalition that is none of persons.
+        """
+        given, members = validate.users("users", [*users], len(self.people)), _members(coalition)
+        return tuple(user for user in given if self.people[user] not in members)
 
     def contributors(self, coalition: Collection[int]) -> Users:
         """Return the honest users whose updates are in the sum that is allowed once the epoch has ended."""
@@ -388,10 +392,10 @@ class Epoch:
 
     def ended(self, coalition: Collection[int]) -> bool:
         """Return whether the sum is allowed: the epoch is closed or, without a release, no more honest users come."""
-        situation = self.situation
+        situation, members = self.situation, _members(coalition)
         if situation.closed or self.rule.releases:
             return situation.closed
-        done = {*self.contributors(coalition), *(u for u in situation.users if self.people[u] in coalition)}
+        done = {*self.contributors(coalition), *(u for u in situation.users if self.people[u] in members)}
         return {situation.at(user) for user in done} >= set(range(situation.positions))
 
     def decide(self, coalition: Collection[int]) -> Verdict:
@@ -403,6 +407,10 @@ def _each(name: str, given: Sequence[int] | None, default: Users, largest: int |
     if given is not None and len(given) != len(default):
         raise LengthMismatch(name, tuple(given), f"{len(default)}, one for each user that got a key")
     return default if given is None else tuple(validate.integer(name, number, 0, largest) for number in given)
+
+
+def _members(coalition: Collection[int]) -> frozenset[int]:
+    return frozenset(validate.integer("coalition", person, 0) for person in coalition)
 
 
 def _uploaders(epoch: Epoch, name: str, users: Collection[int]) -> list[int]:
@@ -456,7 +464,8 @@ def learned(epoch: Epoch, coalition: Collection[int]) -> tuple[Forms, ...]:
     situation = epoch.situation
     if epoch.rule.own or (epoch.rule.releases and situation.closed):
         raise ParameterError("epoch", f"one under the rule {epoch.rule.name}", "without self masks and released keys")
-    held = {situation.at(user) for user in situation.users if epoch.people[user] in coalition}
+    members = _members(coalition)
+    held = {situation.at(user) for user in situation.users if epoch.people[user] in members}
     unknown = [position for position in range(situation.positions) if position not in held]
     last = unknown[-1] if unknown else -1
     honest = epoch.honest(coalition, situation.uploaded)
@@ -572,16 +581,14 @@ def every_settled(K: int, positions: int, enough: int, holders: tuple[Holder, ..
     begun = Situation(positions, holders).holders
     if [holder.position for holder in begun] != [*range(len(begun))]:
         raise ParameterError("holders", begun, "one for each position from 0 on")
-    yield from _every_settled(validate.integer("K", K, 0), positions, validate.integer("enough", enough, 0), begun)
-
-
-def _every_settled(K: int, positions: int, enough: int, holders: tuple[Holder, ...]) -> Iterator[Situation]:
-    count = [fate for _, fate in holders].count(ACCEPTED)
-    if count == K or len(holders) == positions:
-        yield Situation(positions, holders, closed=count >= enough)
-        return
-    for fate in FATES:
-        yield from _every_settled(K, positions, enough, (*holders, Holder(len(holders), fate)))
+    K, enough, waiting = validate.integer("K", K, 0), validate.integer("enough", enough, 0), [begun]
+    while waiting:
+        holders = waiting.pop()
+        count = [fate for _, fate in holders].count(ACCEPTED)
+        if count == K or len(holders) == positions:
+            yield Situation(positions, holders, closed=count >= enough)
+        else:
+            waiting += [(*holders, Holder(len(holders), fate)) for fate in FATES[::-1]]
 
 
 def arrivals(

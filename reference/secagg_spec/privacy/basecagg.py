@@ -673,11 +673,13 @@ def accepts(parameters: Parameters, user: int, buffers: Sequence[Buffer]) -> Non
 
     Raises
     ------
+    ParameterError
+        There is no such user, or one of the buffers is none.
     InconsistentSets, Replay, WrongPhase
         The user refuses a buffer.
     """
     state, given = listening(parameters, user), set[Stamped]()
-    for buffer in buffers:
+    for buffer in _buffers("buffers", buffers):
         state = having_received(holding(state, set(buffer.updates) - given), buffer)
         given.update(buffer.updates)
 

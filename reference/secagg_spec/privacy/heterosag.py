@@ -479,8 +479,13 @@ class Rounds:
         return view, elements
 
     def learned(self, combination: Combination, *, answered: Sequence[bool]) -> bool:
-        """Return whether the server learns a combination, and check that it learns only the sums of answered rounds."""
-        cell = combination.cell
+        """Return whether the server learns a combination, and check that it learns only the sums of answered rounds.
+
+        Raises `LengthMismatch` if the combination has not one coefficient for each round.
+        """
+        cell, count = combination.cell, len(combination.coefficients)
+        if count != len(self.survivors):
+            raise LengthMismatch("len(coefficients)", count, f"{len(self.survivors)}, one for each round")
         view, elements = self.view(cell, (), answered=answered)
         every = [(e, cell.members & set(s)) for e, s in zip(elements, self.survivors, strict=True)]
         sums = [e.total(s) for (e, s), yes in zip(every, answered, strict=True) if yes and s]

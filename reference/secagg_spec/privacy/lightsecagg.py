@@ -186,11 +186,13 @@ class Column:
         self.shares = {i: self.space.apply(self._encoding, masks[i], self.noise(i)) for i in users}
 
     def mask(self, user: int) -> Forms:
-        """Return the mask that a user samples."""
+        """Return the mask that a user samples; raises `UnknownUser` if there is no such user."""
+        (user,) = validate.users("user", (user,), self.parameters.N)
         return self.space.drawn(self._name("mask"), user, len(self.elements))
 
     def noise(self, user: int) -> Forms:
-        """Return the noise that a user samples."""
+        """Return the noise that a user samples; raises `UnknownUser` if there is no such user."""
+        (user,) = validate.users("user", (user,), self.parameters.N)
         return self.space.drawn(self._name("noise"), user, self.code.T)
 
     def _name(self, what: str) -> str:

@@ -67,7 +67,8 @@ _MOST = 2**24
 class Streams:
     """The public values from which the masks of one vector are derived: the fields of conventions, section 12.
 
-    `drawing` numbers the secrets that users draw: rounds with the same `drawing` have the same keys and seeds.
+    `drawing` numbers the secrets that users draw: rounds with the same `drawing` have the same keys and seeds. Raises
+    `ParameterError` if the session is no bytes, the protocol no text, or one of the others no integer from 0 on.
     """
 
     session: bytes = bytes(16)
@@ -75,6 +76,13 @@ class Streams:
     round: int = 0
     segment: int = 0
     drawing: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        validate.octets("session", self.session)
+        validate.instance("protocol", self.protocol, str)
+        for name, value in (("round", self.round), ("segment", self.segment), ("drawing", self.drawing)):
+            validate.integer(name, value, 0)
 
     def derivation(self, seed: Token, purpose: str) -> Derivation:
         """Return the derivation that identifies the stream of a seed for a purpose."""

@@ -105,11 +105,17 @@ class Rule:
 
     A seed that a user draws needs 1 source, its `user_token`. A pairwise key needs 1 of the two users' secret keys. A
     secret-shared key needs t of its shares. Fewer shares reveal nothing, as in Shamir's scheme.
+
+    Raises `ParameterError` for a threshold below 1.
     """
 
     token: Token
     sources: tuple[Token, ...]
     threshold: int = 1
+
+    def __post_init__(self) -> None:
+        """Check the threshold."""
+        validate.integer("threshold", self.threshold, 1)
 
 
 def closure(known: Iterable[Token], rules: Sequence[Rule]) -> frozenset[Token]:
