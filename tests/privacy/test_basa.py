@@ -495,6 +495,7 @@ def test_whether_an_epoch_was_closed_is_a_truth_value(closed: Any) -> None:
         (lambda two: two.boxes(2), r"user = 2: must be a user in \[0, 2\)$"),
         (lambda two: two.until(-1), r"user = -1: must be an integer in \[0, 2\]$"),
         (lambda two: replace(two, holders=(0, 1)), "holders = 'int': must be of the class Holder$"),
+        (lambda two: replace(two, offered=cast(Any, [])), "offered = 'tuple': must be a mapping$"),
         (lambda two: replace(two, offered={2: ()}), r"offered = 2: must be a user in \[0, 2\)$"),
         (lambda two: replace(two, offered={1: (2,)}), r"offered = 2: must be an integer in \[0, 1\]$"),
         (lambda two: Epoch(RING, SETTLE, two, number=-1), "number = -1: must be an integer >= 0$"),

@@ -791,6 +791,10 @@ def test_a_coalition_with_users_that_do_not_exist_is_refused(strange: int) -> No
         ),
         (lambda: list(model.audit(TINY, TINY.code, [()], [0])), "buffers = 'int': must be of the class Buffer"),  # type: ignore[list-item]
         (lambda: model.accepts(TINY, 1, (0,)), "buffers = 'int': must be of the class Buffer"),  # type: ignore[arg-type]
+        (
+            lambda: model.accepts(replace(TINY, d=2**31), 1, (ONE,)),
+            "d = 2147483648: must be such that a share has at most 2\\^24 = 16777216 elements",
+        ),
         (lambda: least(0), "buffers = 'int': must be of the class Buffer"),  # type: ignore[arg-type]
         (
             lambda: Column(TINY, TINY.code, (0, 0)),

@@ -585,6 +585,7 @@ def test_a_coalition_with_users_that_do_not_exist_is_refused(strange: int) -> No
         ),
         (lambda p: Situation((0,), cast(Any, "abc"), {}), "uploaded = 'str': must be a sequence of users"),
         (lambda p: Situation((0,), (), cast(Any, {"zz": (0,)})), "asked = 'str': must be an integer, .*"),
+        (lambda p: Situation((0,), (), cast(Any, [])), "asked = 'tuple': must be a mapping"),
         (lambda p: Situation((0,), (), cast(Any, {1: 1})), "asked = 'int': must be a sequence of users"),
         (lambda p: case_of((0, 1, 4)).late(4), "N = 4: must be an integer >= 5"),
     ],

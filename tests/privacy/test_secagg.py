@@ -669,6 +669,7 @@ SEVEN = Graph(tuple(range(7)), 6)
         ),
         (lambda: Situation((0, 1), (0,), (2,), {}), r"uploaded = 2: must be a user of U_2, which is \(0, 1\)"),
         (lambda: Situation((0, 1), cast(Any, "01"), (), {}), "survivors = 'str': must be a sequence of users"),
+        (lambda: Situation((0, 1), (0,), (0,), cast(Any, [])), "answers = 'tuple': must be a mapping"),
         (lambda: Situation((0, 1), (0,), (0,), {0: cast(Any, ())}), "answers = 'tuple': must be of the class Answer"),
         (
             lambda: tiny_element().decide((), Situation(EVERYONE, EVERYONE, EVERYONE, {9: Answer((), ())})),

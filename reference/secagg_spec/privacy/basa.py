@@ -173,7 +173,7 @@ class Situation(validate.Plain):
         if order != sorted(order) or len(set(taken)) < len(taken):
             raise ParameterError("holders", self.holders, "ascending by position, with one accepted update for each")
         if self.offered is not None:
-            validate.users("offered", [*self.offered], len(self.holders))
+            validate.users("offered", [*validate.mapping("offered", self.offered)], len(self.holders))
             for positions in self.offered.values():
                 for position in validate.collection("offered", positions, "positions"):
                     validate.integer("offered", position, 0, self.positions - 1)
@@ -576,7 +576,8 @@ def every_stop(positions: int) -> Iterator[Situation]:
 def every_settled(K: int, positions: int, enough: int, holders: tuple[Holder, ...] = ()) -> Iterator[Situation]:
     """Yield every end of an epoch in which positions are skipped: K updates accepted, or no position left.
 
-    The epoch is closed if at least `enough` updates are accepted; otherwise it is abandoned.
+    The epoch is closed if at least `enough` updates are accepted; otherwise it is abandoned. The time for each grows
+    with the square of the positions.
     """
     begun = Situation(positions, holders).holders
     if [holder.position for holder in begun] != [*range(len(begun))]:

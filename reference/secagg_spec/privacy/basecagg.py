@@ -54,6 +54,8 @@ from secagg_spec.protocols.steps import SERVER
 
 Stamped = tuple[int, int]
 """An update: its user and its stamp."""
+_MOST = 2**24
+"""The most elements of a share that a user holds."""
 
 
 @dataclass(frozen=True)
@@ -580,8 +582,11 @@ def announcement(state: UserState, buffer: Buffer) -> BufferedSet:
 def holding(state: UserState, updates: Collection[Stamped]) -> UserState:
     """Return the state of a user after it received the shares of some updates, each replacing an older share.
 
-    Raises `ParameterError` for what is no update, and `UnknownUser` for a user outside of [0, N).
+    Raises `ParameterError` for what is no update, and for shares of more than 2^24 elements, and `UnknownUser` for a
+    user outside of [0, N).
     """
+    if state.parameters.share_length > _MOST:
+        raise ParameterError("d", state.parameters.d, f"such that a share has at most 2^24 = {_MOST} elements")
     for user, _ in (given := _updates_of("updates", updates)):
         validate.users("updates", (user,), state.parameters.N)
     share = np.zeros(state.parameters.share_length, dtype=np.uint64)

@@ -119,9 +119,10 @@ class Situation(validate.Plain):
     def __post_init__(self) -> None:
         """Check the users, of which the number is not known here."""
         super().__post_init__()
-        for name, users in (("surviving", self.surviving), ("uploaded", self.uploaded), ("asked", [*self.asked])):
+        given = validate.mapping("asked", self.asked)
+        for name, users in (("surviving", self.surviving), ("uploaded", self.uploaded), ("asked", [*given])):
             validate.user_numbers(name, users)
-        asked = {user: validate.user_numbers("asked", chosen) for user, chosen in self.asked.items()}
+        asked = {user: validate.user_numbers("asked", chosen) for user, chosen in given.items()}
         object.__setattr__(self, "asked", asked)
 
 

@@ -167,7 +167,7 @@ class Situation(validate.Plain):
             for user in validate.user_numbers(name, users):
                 if user not in sharers:
                     raise UnknownUser(name, user, f"a user of U_2, which is {self.sharers}")
-        validate.user_numbers("answers", [*self.answers])
+        validate.user_numbers("answers", [*validate.mapping("answers", self.answers)])
         for answer in self.answers.values():
             validate.instance("answers", answer, Answer)
 
