@@ -89,10 +89,12 @@ from secagg_spec.protocols.lightsecagg.round import (
     SurvivingSet,
     run_round,
 )
+from secagg_spec.protocols.multi_round import round as multi_round
 from secagg_spec.protocols.secagg import active as secagg_active
 from secagg_spec.protocols.secagg import graph
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import SERVER, Network
+from secagg_spec.selection import batches
 from secagg_spec.simulate.visits import visits
 from tests.harden import public
 from tests.harden.enlarge import HUGE, enlarged
@@ -1322,6 +1324,28 @@ NAMED: list[tuple[Callable[[], object], str]] = [
     (
         lambda: heterosag.pack_segments(heterosag_plan.PRESETS["tiny"].parts[:1], np.zeros(9, dtype=np.uint64)),
         "masked.shape = (9,): must be (2)",
+    ),
+    (lambda: heterosag.pack_segments([SEVEN], ONES[0]), "cells = 'int': must be of the class Part"),
+    (lambda: heterosag.unpack_segments([SEVEN], b""), "cells = 'int': must be of the class Part"),
+    (
+        lambda: secagg.masked_sums(secagg.PRESETS["tiny"], {0: np.zeros(4, dtype=np.uint64)}),
+        "masked[0].shape = (4,): must be (3)",
+    ),
+    (
+        lambda: secagg.mask_keys(secagg.open_round(secagg.PRESETS["tiny"], ONES, **START).states[0].round, -1, {}, {}),
+        "user = -1: must be an integer in [0, 4]",
+    ),
+    (
+        lambda: multi_round.leave_out(
+            multi_round.server_start(
+                multi_round.Parameters(batches.Parameters(12, 6, 3), secagg.Parameters(97, 6, 1, 1, 3, 5, 2)),
+                SESSION,
+                0,
+                range(6),
+            ),
+            [SEVEN],
+        ),
+        "inbox = 7: must be a sequence of messages",
     ),
     (lambda: secagg.draw_randomness(secagg.PRESETS["tiny"], {1: SEVEN}), f"sources[1] = 'int': {A_SOURCE}"),
     (lambda: lightsecagg.draw_randomness(PRESETS["tiny"], {1: SEVEN}), f"sources[1] = 'int': {A_SOURCE}"),

@@ -53,6 +53,7 @@ class MaskedSegments(codec.Message):
 
 def pack_segments(cells: Sequence[secagg.Part], masked: UintArray) -> bytes:
     """Return masked segments, d elements, in the packed form for the cells of their sender (HSA-15)."""
+    _check_cells(cells)
     masked = validate.elements("masked", masked, MAX_MODULUS, (max((cell.stop for cell in cells), default=0),))
     for cell in cells:
         cell.ring.check(f"masked, segment {cell.segment}", cell.of(masked), None)
@@ -67,6 +68,7 @@ def unpack_segments(cells: Sequence[secagg.Part], data: bytes) -> UintArray:
     LengthMismatch, NonCanonical
         They are not in the packed form (HSA-16).
     """
+    _check_cells(cells)
     sizes = [packing.packed_bytes(cell.length, cell.ring.modulus) for cell in cells]
     if len(validate.octets("data", data)) != sum(sizes):
         raise errors.LengthMismatch("len(data)", len(data), f"{sum(sizes)} bytes")
@@ -74,6 +76,11 @@ def unpack_segments(cells: Sequence[secagg.Part], data: bytes) -> UintArray:
     pieces = [data[end - size : end] for end, size in zip(ends, sizes, strict=True)]
     numbers = [packing.unpack(piece, cell.length, cell.ring.modulus) for cell, piece in zip(cells, pieces, strict=True)]
     return np.concatenate(numbers)
+
+
+def _check_cells(cells: Sequence[secagg.Part]) -> None:
+    for cell in cells:
+        validate.instance("cells", cell, secagg.Part)
 
 
 def read_segments(round: secagg.Round, sender: int, data: bytes) -> UintArray:

@@ -440,7 +440,9 @@ def _session_step(base: Base, step: steps.Step[Any]) -> steps.Step[Any]:
 
 def leave_out(state: ServerState, inbox: steps.Inbox) -> steps.Inbox:
     """Return the masked inputs of the complete batches (MRA-18)."""
-    survivors = set(whole_inputs(state.round.parameters.selection, [message.sender for message in inbox]))
+    survivors = set(
+        whole_inputs(state.round.parameters.selection, [message.sender for message in steps.check_inbox(inbox)])
+    )
     return tuple(message for message in inbox if message.sender in survivors)
 
 

@@ -465,12 +465,13 @@ def mask_keys(
     ParameterError
         The key of the user or of a peer is missing.
     """
-    context, absent = round.context(), {user, *secrets} - set(keys)
+    parts, context = round.parts_of(user), round.context()
+    absent = {user, *secrets} - set(keys)
     if absent:
         raise errors.ParameterError("keys", f"{len(keys)} entries", "with those of the user and of all its peers")
     return {
         (part.segment, peer): masks.pairwise_key(context, secret, {user: keys[user], peer: keys[peer]}, part.segment)
-        for part in round.parts_of(user)
+        for part in parts
         for peer, secret in secrets.items()
         if peer in part.members
     }
@@ -494,6 +495,9 @@ def masked_sums(
 
     `sums` are those of other users, if any, and are in what is returned.
     """
+    for user, vector in masked.items():
+        name = f"masked[{user}]"
+        validate.array_shape(name, validate.array(name, vector, np.uint64), (parameters.d,))
     before = sums or tuple(part.ring.zeros(part.length) for part in parameters.parts)
     return tuple(_masked_sum(part, masked, total) for part, total in zip(parameters.parts, before, strict=True))
 
