@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
@@ -144,3 +145,29 @@ def test_parts_are_those_of_two_lengths(given: dict[int, float]) -> None:
 def test_a_curve_is_for_one_user_or_more(n: Any) -> None:
     with pytest.raises(ParameterError, match=rf"^n = {n}: must be an integer >= 1"):
         Curve(28, 3.0, ((4, 1.0), (8, 2.0)), 2).at(n)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda wrong: times.measured("secagg", wrong, 50, 0.1, 0.1), "n = "),
+        (lambda wrong: times.measured("secagg", 10, wrong, 0.1, 0.1), "d = "),
+        (times.sources, "n = "),
+        (lambda wrong: times.parts({wrong: 1.0, 9: 2.0}), "a length in times = "),
+        (lambda wrong: times.grown(wrong, "user"), "kind = "),
+    ],
+)
+@pytest.mark.parametrize("wrong", [-1, 2.5, "1", None, 2**64])
+def test_numbers_of_rounds_that_are_none_are_refused(call: Callable[[Any], object], said: str, wrong: Any) -> None:
+    with pytest.raises(ParameterError, match=f"^{said}"):
+        call(wrong)
+
+
+def test_seconds_are_numbers_and_kinds_are_text() -> None:
+    wrong: Any
+    for wrong in (float("nan"), "1", None):
+        with pytest.raises(ParameterError, match=r"^seconds in times = "):
+            times.parts({9: 1.0, 10: wrong})
+    wrong = ["user"]
+    with pytest.raises(ParameterError, match=r"^role = "):
+        times.grown("secagg", wrong)

@@ -37,7 +37,7 @@ from secagg_spec.crypto.sealing import sealed_links
 from secagg_spec.errors import LengthMismatch, OutOfRange
 from secagg_spec.experiments import costs
 from secagg_spec.planning.choices import Choice, threshold
-from secagg_spec.planning.wishes import Wish
+from secagg_spec.planning.wishes import MOST_USERS, Wish
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import SERVER, run_synchronous
@@ -58,6 +58,7 @@ DEGREES: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = MappingProxyTyp
 FILE = Path(__file__).with_name("growth.json")
 """How costs grew in rounds of up to 256 users, as `tests.benchmarks.growth` stores it."""
 _SEED = b"plan"
+_MOST_REPEATS = 1000
 
 
 @dataclass(frozen=True)
@@ -115,10 +116,15 @@ class Growth:
 def parts(times: Mapping[int, float]) -> tuple[float, float]:
     """Return the seconds that do not depend on the length, and those for each number, from those of two lengths.
 
-    Raises `LengthMismatch` for another number of lengths.
+    Raises `LengthMismatch` for another number of lengths, and `ParameterError` for lengths that are no integers, or
+    seconds that are no finite numbers.
     """
     if len(times) != 2:
         raise LengthMismatch("len(times)", len(times), "2, one for each of two lengths")
+    for length, seconds in times.items():
+        validate.integer("a length in times", length, 0, validate.MAX_COUNT)
+        if not validate.finite(seconds):
+            raise OutOfRange("seconds in times", seconds, "a finite number")
     (short, first), (long, last) = sorted(times.items())
     each = max(last - first, 0.0) / (long - short)
     return max(first - each * short, 0.0), each
@@ -130,14 +136,18 @@ def stored() -> tuple[Mapping[str, Any], ...]:
     return tuple(json.loads(FILE.read_text(encoding="utf-8"))["rows"])
 
 
-@cache
 def grown(kind: str, role: str) -> tuple[Points, Points]:
     """Return how what does not depend on the length grew in stored rounds, and what does.
 
     Raises `ParameterError` for a kind or a role that there is not.
     """
     validate.one_of("kind", kind, sorted({row["kind"] for row in stored()}))
-    validate.one_of("role", role, ["user", "server"])
+    return _grown(kind, validate.one_of("role", role, ["user", "server"]))
+
+
+@cache
+def _grown(kind: str, role: str) -> tuple[Points, Points]:
+    """Return the result of `grown` for checked arguments."""
     found: dict[int, dict[int, float]] = {}
     for row in stored():
         if (row["kind"], row["role"], row["dropout"]) == (kind, role, DROPOUT) and row["d"] in FAR_APART:
@@ -177,10 +187,12 @@ def growth(kind: str, dropout: float, colluders: float) -> tuple[Growth, Growth]
 def measured(kind: str, n: int, d: int, dropout: float, colluders: float, repeats: int = 1) -> Times:
     """Return the least times of some rounds of n users with d numbers.
 
-    Raises `ParameterError` for a kind that there is not, a number of rounds below 1, or shares that are none.
+    Raises `ParameterError` for a kind that there is not, a number of rounds below 1 or above 1000, of users below 3 or
+    above 10^6, or of numbers below 1, or shares that are none. It takes the time of the rounds.
     """
     validate.one_of("kind", kind, sorted({row["kind"] for row in stored()}))
-    repeats = validate.integer("repeats", repeats, 1, validate.MAX_COUNT)
+    repeats = validate.integer("repeats", repeats, 1, _MOST_REPEATS)
+    n, d = validate.integer("n", n, 3, MOST_USERS), validate.integer("d", d, 1, validate.MAX_COUNT)
     for name, share in (("dropout", dropout), ("colluders", colluders)):
         if not validate.finite(share) or not 0 <= share <= 1:
             raise OutOfRange(name, share, "a number in [0, 1]")
@@ -215,9 +227,13 @@ def _lightsecagg(n: int, T: int, D: int, d: int) -> Times:
 
 
 def sources(n: int) -> dict[int, SeededSource]:
-    """Return a source for each of n users, for checked arguments, and forget what earlier rounds left in caches."""
+    """Return a source for each user, and forget what earlier rounds left in caches.
+
+    Raises `ParameterError` for what is no number of users.
+    """
+    users = range(validate.integer("n", n, 0, MOST_USERS))
     caches.forget()
-    return {user: SeededSource(_SEED, f"user {user}") for user in range(n)}
+    return {user: SeededSource(_SEED, f"user {user}") for user in users}
 
 
 def of(network: costs.Timed, left: Sequence[int]) -> Times:

@@ -80,7 +80,11 @@ class Wish(validate.Plain):
 
 
 def shown(number: Fraction) -> float | int | str:
-    """Return a fraction as the number that an error shows; as text where it is no float, or the nearest one is 0."""
+    """Return a fraction as the number that an error shows; as text where it is no float, or the nearest one is 0.
+
+    Raises `ParameterError` for what is no fraction.
+    """
+    validate.instance("number", number, Fraction)
     if number.denominator == 1:
         return number.numerator
     try:
