@@ -6,6 +6,7 @@ import math
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -171,6 +172,7 @@ def test_drawn_delays_have_the_mean_and_variance_of_their_law(law: Any, spread: 
         (SEED, 0, 1, "uniform", 0, 1),
         (SEED, 1, -1, "uniform", 0, 1),
         (SEED, 1, 1, "normal", 0, 1),
+        (SEED, 1, 1, np.array(["uniform", "uniform"]), 0, 1),
         (SEED, 1, 1, "uniform", 2, 1),
         (SEED, 1, 1, "uniform", -1, 1),
         (SEED, 1, 1, "uniform", 0, math.inf),

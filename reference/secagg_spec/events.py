@@ -149,7 +149,7 @@ def drawn_delays(seed: bytes, N: int, count: int, law: Law, low: float, high: fl
         A delay is not finite, as `high` is too large.
     """
     low, high = _time("low", low), _time("high", high)
-    if law not in ("exponential", "uniform") or high < low:
+    if not isinstance(law, str) or law not in ("exponential", "uniform") or high < low:
         raise ParameterError("law", (law, low, high), "'exponential' or 'uniform', with low <= high")
     users = range(validate.integer("N", N, 1, MOST_DELAYS))
     count = validate.integer("count", count, 0, MOST_DELAYS // len(users))

@@ -490,6 +490,12 @@ def test_rounds_are_counted_in_a_table_of_steps() -> None:
         choices.rounds_of(table)
 
 
+@pytest.mark.parametrize("allowed", [0.5, "1", None, Fraction(-1), Fraction(3, 2)])
+def test_what_is_allowed_is_a_probability_also_for_one_round(allowed: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^allowed = .*: must be a fraction in \[0, 1\]$"):
+        choices.alone(LOOSE, allowed)
+
+
 def test_a_plan_that_there_is_not_says_why() -> None:
     with pytest.raises(choices.Fails, match="SAG-01"):
         choices.secagg_plan(replace(LOOSE, users=3, colluders=Fraction(99, 100)))

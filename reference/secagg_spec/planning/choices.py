@@ -210,8 +210,9 @@ def alone(wish: Wish, allowed: Fraction) -> Fraction:
     """Return a bound on the probability that the sums of all rounds tell an honest user from all other honest ones.
 
     One round, and rounds without dropouts, tell nobody apart. If the bound is above the probability that is allowed it
-    may be cut off there (PLN-05).
+    may be cut off there (PLN-05). Raises `ParameterError` for what is no fraction in [0, 1].
     """
+    validate.probability("allowed", allowed)
     if wish.rounds == 1 or not wish.dropout:
         return Fraction(0)
     honest = wish.users - wish.colluding

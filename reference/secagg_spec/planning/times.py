@@ -109,7 +109,7 @@ class Growth:
     each: Curve
 
     def seconds(self, n: int, length: float) -> float:
-        """Return the seconds for n users and so many numbers of an update."""
+        """Return the seconds for n users and so many numbers of an update, for checked arguments."""
         return self.fixed.at(n) + self.each.at(n) * length
 
 
@@ -172,7 +172,10 @@ def shares(wish: Wish) -> tuple[float, float]:
 
 @cache
 def growth(kind: str, dropout: float, colluders: float) -> tuple[Growth, Growth]:
-    """Measure rounds of a protocol, and return how the times of a user and of the server grow."""
+    """Measure rounds of a protocol, and return how the times of a user and of the server grow.
+
+    It is for checked arguments.
+    """
     found = {d: measured(kind, USERS, d, dropout, colluders, 2) for d in LENGTHS}
 
     def of_role(role: str, degrees: tuple[int, int]) -> Growth:
