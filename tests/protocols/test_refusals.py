@@ -1332,7 +1332,9 @@ NAMED: list[tuple[Callable[[], object], str]] = [
         "masked[0].shape = (4,): must be (3)",
     ),
     (
-        lambda: secagg.mask_keys(secagg.open_round(secagg.PRESETS["tiny"], ONES, **START).states[0].round, -1, {}, {}),
+        lambda: secagg.mask_keys(
+            secagg.open_round(secagg.PRESETS["tiny"], ONES, session=SESSION, round=0).states[0].round, -1, {}, {}
+        ),
         "user = -1: must be an integer in [0, 4]",
     ),
     (
