@@ -17,6 +17,8 @@ from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.crypto.boxes import Address
 from secagg_spec.crypto.entropy import draw_elements
 from secagg_spec.errors import ParameterError
+from secagg_spec.learning import problems
+from secagg_spec.privacy import lies
 from secagg_spec.protocols import codec, steps
 from secagg_spec.protocols.heterosag import averages
 from secagg_spec.protocols.heterosag.plan import PRESETS as PLANS
@@ -85,6 +87,9 @@ REFUSED: tuple[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str], 
     (Roster.named, (5,), {}, "names = 'int': must be a list or another collection of text"),
     (Address, (None, "self", 0, 1, 1), {}, "epoch = 'NoneType': must be of the class Epoch"),
     (secagg_active.user_again, (None, 1, np.zeros(1)), {}, "state = 'NoneType': must be of the class UserState"),
+    (lies.least_sum, (9, 5, 1), {"withheld": 1}, "withheld = 'int': must be of the class bool"),
+    (problems.Regression(3, 2, 0.1).initial, (7,), {}, "rng = 'int': must be of the class Generator"),
+    (Roster.named, (np.array("ab"),), {}, "names = 'ndarray of dtype <U2': must be a list or another collection of text"),
 )  # fmt: skip
 
 

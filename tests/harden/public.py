@@ -40,10 +40,10 @@ OTHERS = ("events", "learning", "planning", "privacy", "recording", "traces")
 CHECKED = "for checked arguments"
 BY_PROGRAM = {
     "octets": {"name"}, "require_phase": {"phases", "actual", "expected"}, "check_inbox": {"kinds"}, "measured": {"n"},
-    "probe": {"inputs", "together"},
+    "probe": {"inputs", "together"}, "take": {"count"},
 }  # fmt: skip
 """Arguments that the program names itself: a field of a message, a phase, how many users are measured, what a given
-function takes."""
+function takes, how many bytes are drawn."""
 _EACH = 3
 _MANY = 100
 """How many items of an iterator are taken."""

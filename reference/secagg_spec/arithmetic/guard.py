@@ -17,8 +17,6 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-import numpy as np
-
 from secagg_spec.arithmetic import validate
 from secagg_spec.errors import ParameterError
 
@@ -33,8 +31,8 @@ _SHAPES: dict[Any, tuple[Any, str]] = {
     **dict.fromkeys((Collection, Sequence, Set, list, tuple, frozenset), (Collection, "a list or another collection")),
 }
 """What the shapes in annotations ask for: `Sequence` no more than a collection, since arrays and sets are taken too."""
-_CLASSES = (bool, np.random.Generator, Path)
-"""Classes of others that are asked for as those of this library are."""
+_CLASSES, _OTHERS = (bool, Path), "numpy.random."
+"""Classes of others, and where others stand, that are asked for as those of this library are."""
 _ENTRIES = {int: "integers", str: "text", Fraction: "fractions"}
 _TEXTS = (str, bytes, bytearray, memoryview)
 _NUMBERS = "int|float|Fraction|U16|U32|(?:Uint|Int|Real|Bool)Array|NDArray.*|Users|Vector"
@@ -130,7 +128,7 @@ def first_class(function: Callable[..., Any], default: type[_Class]) -> type[_Cl
 
 def _is_own(kind: Any) -> bool:
     """Return whether something is a class of this library, or one that is asked for as these are."""
-    return inspect.isclass(kind) and (kind in _CLASSES or kind.__module__.startswith(_PACKAGE))
+    return inspect.isclass(kind) and (kind in _CLASSES or kind.__module__.startswith((_PACKAGE, _OTHERS)))
 
 
 @dataclass(frozen=True)
@@ -177,5 +175,5 @@ class _Wanted:
             validate.path_of(name, value)
         elif not self.shape:
             validate.instance(name, value, self.kind)
-        elif not isinstance(value, self.kind) or isinstance(value, _TEXTS):
+        elif not isinstance(value, self.kind) or isinstance(value, _TEXTS) or getattr(value, "shape", None) == ():
             raise ParameterError(name, validate.class_of(value), self.shape)

@@ -69,7 +69,7 @@ class SeededSource:
         self._block = 0
 
     def take(self, count: int) -> bytes:
-        """Return a block of `count` bytes; the next call gives another block."""
+        """Return a block of `count` bytes, in a time that grows with it; the next call gives another block."""
         count = validate.integer("count", count, 0, MOST)
         self._block += 1
         return hashlib.shake_256(self._prefix + self._block.to_bytes(8, "little")).digest(count)

@@ -333,6 +333,8 @@ class Element:
         survivor that does not mask this element; so do `masked_sum` and `total` for their users.
         """
         survivors = self._masking_users("survivors", survivors)
+        if not survivors:
+            raise LengthMismatch("len(survivors)", 0, "1 or more")
         pairs = [(i, j) for i in self.members if i not in survivors for j in self._peers(i) if j in survivors]
         own = [self.self_mask(i) for i in survivors]
         left = [self.pairwise_mask(i, j) for i, j in pairs]
