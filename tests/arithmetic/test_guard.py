@@ -89,7 +89,8 @@ REFUSED: tuple[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str], 
     (secagg_active.user_again, (None, 1, np.zeros(1)), {}, "state = 'NoneType': must be of the class UserState"),
     (lies.least_sum, (9, 5, 1), {"withheld": 1}, "withheld = 'int': must be of the class bool"),
     (problems.Regression(3, 2, 0.1).initial, (7,), {}, "rng = 'int': must be of the class Generator"),
-    (Roster.named, (np.array("ab"),), {}, "names = 'ndarray of dtype <U2': must be a list or another collection of text"),
+    (Roster.named, (np.array("ab"),), {},
+     "names = 'ndarray of dtype <U2': must be a list or another collection of text"),
 )  # fmt: skip
 
 

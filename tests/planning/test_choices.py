@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from itertools import product
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -388,6 +390,35 @@ def test_rounds_fail_as_often_as_planned(key: str) -> None:
     hits = failures(key, wish)
     agrees(chosen(key, wish).failure, hits)
     assert hits
+
+
+RARE_LEAKS = (
+    Wish(100, 1000, TENTH, TENTH, leak=Fraction(1, 10**80)),
+    Wish(10, 1000, TENTH, TENTH, failure=TENTH, leak=Fraction(1, 2**40)),
+    Wish(10, 1000, HUNDREDTH, Fraction(1, 5), failure=Fraction(1, 1000)),
+)
+"""Wishes under which nearly all users may drop out before what is allowed to leak is used up."""
+
+
+@pytest.mark.requirement("PLN-03", "PLN-09")
+@pytest.mark.parametrize("wish", RARE_LEAKS)
+def test_no_sparse_graph_will_do_where_fewer_dropouts_cut_it_more_often(wish: Wish) -> None:
+    assert isinstance(answer("secagg-plus", wish), Out)
+
+
+@pytest.mark.requirement("PLN-03", "PLN-09")
+@pytest.mark.parametrize("N", [10, 12, 30, 120])
+def test_a_sparse_graph_leaks_no_more_than_planned_over_all_numbers_of_dropouts(N: int) -> None:
+    graphs = 0
+    for p, g, rarely, seldom in product((HUNDREDTH, TENTH), (Fraction(1, 30), TENTH), (6, 20, 40, 200), (3, 7)):
+        wish = Wish(N, 50, p, g, failure=Fraction(1, 2**seldom), leak=Fraction(1, 2**rarely))
+        found = answer("secagg-plus", wish)
+        if isinstance(found, Choice):
+            T, k = int(found.numbers["T"]), int(found.numbers["k"])
+            each = [comb(N, x) * p**x * (1 - p) ** (N - x) for x in range(N + 1)]
+            assert found.leak.value >= sum(each[x] * sparse.disconnected(N, k, min(T + x, N)) for x in range(N + 1))
+            graphs += 1
+    assert graphs
 
 
 @pytest.mark.slow

@@ -46,6 +46,7 @@ def gaps(N: int, vanished: set[int]) -> list[int]:
         (sparse.any_surrounded, (200, 30, 11, 60)),
         (sparse.disconnected, (1000, 60, 300)),
         (sparse.disconnected_at_most, (1000, 60, 300)),
+        (sparse.cut_at_most, (1000, 60, 300)),
         (sparse.stuck, (200, 30, 25, 60)),
         (sparse.stuck, (200, 30, 35, 60)),
     ],
@@ -83,6 +84,14 @@ def test_the_first_term_bounds_how_often_a_graph_is_cut() -> None:
     rare = [of(1000, 60, 300) for of in (sparse.disconnected, sparse.disconnected_at_most)]
     assert rare[0] < rare[1] < rare[0] * (1 + Fraction(1, 10**12))
     assert sparse.disconnected_at_most(1000, 999, 900) == 0
+
+
+def test_a_cut_is_bounded_for_every_number_of_vanished_users_up_to_the_largest() -> None:
+    for N in range(3, 40):
+        for k in range(2, N):
+            if N % 2 == 0 or k % 2 == 0:
+                each = [sparse.disconnected_at_most(N, k, m) for m in range(N + 1)]
+                assert [sparse.cut_at_most(N, k, m) for m in range(N + 1)] == [max(each[: m + 1]) for m in range(N + 1)]
 
 
 def test_on_the_complete_graph_nothing_is_cut() -> None:

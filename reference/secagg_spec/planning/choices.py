@@ -293,7 +293,7 @@ def sparse_numbers(wish: Wish) -> tuple[int, int, int, Odds, Odds]:
 
     def fitting(k: int) -> tuple[int, Fraction, Fraction] | None:
         """Return t, and what privacy and the round lose by it, if k neighbours are enough."""
-        cut = J * sparse.disconnected_at_most(N, k, T + lost)
+        cut = J * sparse.cut_at_most(N, k, T + lost)
         if cut > part:
             return None
         top = min(k + 1, left)

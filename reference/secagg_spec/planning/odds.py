@@ -185,7 +185,7 @@ def _least_dropouts(users: int, rate: Fraction, allowed: Fraction) -> int:
 
     bound = logarithm(allowed) * log(2)
     if rate in (0, 1):
-        return users * int(rate)
+        return users * int(rate) * (allowed < 1)
     yes, no = logarithm(rate) * log(2), logarithm(1 - rate) * log(2)
     mean = int(users * rate)
     found = first(mean, users, lambda count: _estimate(users, yes, no, count + 1) <= bound)

@@ -106,6 +106,22 @@ def disconnected_at_most(N: int, k: int, vanished: int) -> Fraction:
     return min(Fraction(1), comb(left, 2) * both)
 
 
+def cut_at_most(N: int, k: int, vanished: int) -> Fraction:
+    """Return a bound on the probability that the graph is cut, for every number of vanished users up to `vanished`.
+
+    It is the largest of `disconnected_at_most` for these numbers. That grows up to some number, and then falls, since
+    of few users that are left none can be parted from the others: one alone is always connected.
+
+    Raises
+    ------
+    ParameterError
+        The same as for `disconnected`.
+    """
+    N, k = _graph(N, k)
+    vanished, h = validate.integer("vanished", vanished, 0, N), k // 2
+    return disconnected_at_most(N, k, min(vanished, (h * N - 1) // (h + 1) + 1))
+
+
 def stuck(N: int, k: int, t: int, dropped: int) -> Fraction:
     """Return a bound on the probability that a round ends without a sum: some user has fewer than t holders left.
 
