@@ -238,3 +238,8 @@ def test_bad_input_gets_one_clear_line(capsys: pytest.CaptureFixture[str], argum
     assert said in err
     assert err.count("\n") == 1
     assert "Traceback" not in err
+
+
+def test_a_path_is_shown_without_what_a_terminal_obeys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = call(capsys, "--groups", "3", "--svg", str(tmp_path / "\x1b[31m.svg"))
+    assert out.endswith(r"\x1b[31m.svg" + "\n")

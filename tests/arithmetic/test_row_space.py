@@ -199,3 +199,13 @@ def test_systems_of_other_sizes_or_numbers_are_refused(
 def test_rows_are_reduced_modulo_a_prime_alone(prime: int) -> None:
     with pytest.raises(ParameterError, match=rf"^prime = {prime}: must be "):
         RowSpace(3, prime)
+
+
+@pytest.mark.requirement("ERR-02")
+def test_columns_of_what_is_no_array_are_refused() -> None:
+    matrix: Any = [[1, 1, 0], [2, 2, 1]]
+    for table in (matrix, []):
+        with pytest.raises(ParameterError, match=r"^matrix = 'list': must be a numpy array"):
+            rationals.independent_columns(table, 101)
+    assert rationals.independent_columns(np.array(matrix), 101) == [0, 2]
+    assert rationals.independent_columns(np.zeros((0, 3), np.int64), 101) == []

@@ -255,3 +255,16 @@ def test_a_box_costs_the_same_in_an_epoch_of_any_size(monkeypatch: pytest.Monkey
 def test_a_ring_is_renewed_with_pair_keys_and_self_keys(sampled: tuple[bytes, ...]) -> None:
     with pytest.raises(LengthMismatch, match=rf"^len\(sampled\) = {len(sampled)}: must be 2: "):
         PositionKeys().renew(PLAIN, sampled)
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize(
+    "wrong", [{"number": -1}, {"number": 2**32}, {"positions": -1}, {"session": "x"}, {"parameters": 5}]
+)
+def test_an_epoch_names_the_member_that_is_wrong(wrong: dict[str, Any]) -> None:
+    right = Epoch(bytes(32), bytes(16), 0, 4, own=True)
+    with pytest.raises(ParameterError, match=rf"^{next(iter(wrong))} = "):
+        replace(right, **wrong)
+    for sender in (-1, 2**32):
+        with pytest.raises(ParameterError, match=rf"^sender = {sender}: must be an integer in"):
+            Address(right, PAIR, sender, 0, 1)

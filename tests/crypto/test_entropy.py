@@ -209,3 +209,9 @@ def test_nobody_draws_more_numbers_than_a_message_can_count() -> None:
         with pytest.raises(ParameterError, match=r"4294967296: must be an integer in \[0, 4294967295\]"):
             draw()
     assert source.taken == 0
+
+
+@pytest.mark.requirement("ERR-02", "ABE-20")
+def test_a_draw_of_too_many_exponents_names_their_number() -> None:
+    with pytest.raises(ParameterError, match=r"^count = 68719476736: must be an integer in \[0, 4294967295\]"):
+        draw_scalars(SeededSource(b"seed", "label"), 2**36)

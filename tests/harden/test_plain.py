@@ -195,3 +195,9 @@ def test_a_refusal_writes_a_value_whose_text_is_hostile(text: str | Exception, s
     with pytest.raises(ParameterError) as caught:
         validate.integer("count", Strange(text), 0)
     assert str(caught.value) == f"count = {said}: must be an integer >= 0"
+
+
+@pytest.mark.requirement("ERR-01")
+def test_a_message_is_shown_whatever_its_session_is() -> None:
+    session: Any = "abc"
+    assert repr(lightsecagg.MaskShare(session, 0, 0, 1, b"s")).startswith("MaskShare(session=str, ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -124,3 +125,15 @@ def test_vectors_of_another_length_are_refused(length: int) -> None:
 def test_a_user_outside_the_roster_is_refused(user: Any) -> None:
     with pytest.raises(ParameterError):
         CoreRun(TINY).start(user, np.zeros(3, np.uint64), np.zeros((1, 2), np.uint64))
+
+
+@pytest.mark.requirement("ERR-02")
+def test_rounds_and_users_that_are_none_are_refused_by_name() -> None:
+    for round in (-1, 2**32, "0"):
+        with pytest.raises(ParameterError, match=r"^round = "):
+            CoreRun(TINY, round)  # type: ignore[arg-type]
+    run = CoreRun(TINY)
+    wrong: Any = [0]
+    for act in (partial(run.upload, wrong, np.zeros(3, np.uint64)), partial(run.abandon, wrong)):
+        with pytest.raises(ParameterError, match=r"^user = "):
+            act()

@@ -46,9 +46,10 @@ def independent_columns(matrix: Numbers, prime: int) -> list[int]:
     prime = validate.integer("prime", prime, 2, 2**64 - 1)
     if not is_prime(prime):
         raise ParameterError("prime", prime, "a prime")
+    entries = _entries(matrix)
     if not matrix.size:
         return []
-    reduced, count = flint.nmod_mat(_entries(matrix), prime).rref()
+    reduced, count = flint.nmod_mat(entries, prime).rref()
     columns, at = list[int](), 0
     for row in range(int(count)):
         while int(reduced[row, at]) == 0:

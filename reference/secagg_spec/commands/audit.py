@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.commands.options import Rules, write_json
-from secagg_spec.conformance.adapter.plain import shown
+from secagg_spec.conformance.adapter.plain import shown, visible
 from secagg_spec.conformance.adapter.values import writable_file
 from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.privacy import participation, wording
@@ -102,7 +102,7 @@ def main(options: argparse.Namespace) -> int:
     if options.json is not None:
         document = _document(found, shown, user)
         write_json(options.json, document)
-        print(f"\n{_written(document)} in {options.json}")
+        print(f"\n{_written(document)} in {visible(str(options.json))}")
     return int(bool(found.found) or _low(found, least))
 
 

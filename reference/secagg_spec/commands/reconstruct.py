@@ -18,6 +18,7 @@ import numpy as np
 
 from secagg_spec.arithmetic import numerals, validate
 from secagg_spec.commands.options import Rules
+from secagg_spec.conformance.adapter.plain import visible
 from secagg_spec.conformance.adapter.values import writable_pictures
 from secagg_spec.crypto.entropy import SeededSource, draw_below
 from secagg_spec.errors import ParameterError, UsageError
@@ -310,7 +311,7 @@ def _images(options: argparse.Namespace, p: Parameters) -> Iterator[str]:
             paths = inversion_report.draw(result, options.out)
         except OSError as error:
             raise UsageError(f"--out {options.out}: {error.strerror}") from None
-        yield f"\nthe picture is in {' and '.join(map(str, paths))}"
+        yield f"\nthe picture is in {visible(' and '.join(map(str, paths)))}"
 
 
 def _needed(options: argparse.Namespace) -> None:

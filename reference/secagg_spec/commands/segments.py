@@ -14,6 +14,7 @@ from secagg_spec import system
 from secagg_spec.arithmetic import segments, validate
 from secagg_spec.arithmetic.modular import is_prime
 from secagg_spec.arithmetic.segments import Matrix, Robustness, inference_robustness
+from secagg_spec.conformance.adapter.plain import visible
 from secagg_spec.conformance.adapter.values import writable_file
 from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.privacy.wording import numbers
@@ -104,7 +105,7 @@ def main(options: argparse.Namespace) -> int:
         _write(options.svg, asked, drawn)
     print("\n".join(_lines(asked, drawn, missing, Look.of_terminal())))
     if options.svg is not None:
-        print(f"\nthe picture is in {options.svg}")
+        print(f"\nthe picture is in {visible(str(options.svg))}")
     return 0
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from secagg_spec import system
 from secagg_spec.arithmetic import numerals
+from secagg_spec.conformance.adapter.plain import visible
 from secagg_spec.conformance.adapter.values import writable_file, writable_pictures
 from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.experiments import pictures, selection
@@ -66,9 +67,9 @@ def main(options: argparse.Namespace) -> int:
     print("\n".join(_lines(settings, courses)))
     if options.json is not None:
         _write(options.json, json.dumps(as_json(settings, courses), indent=1) + "\n")
-        print(f"all numbers are in {options.json}")
+        print(f"all numbers are in {visible(str(options.json))}")
     if options.out is not None:
-        print(f"drawn: {', '.join(map(str, _drawn(courses, options.out)))}")
+        print(f"drawn: {visible(', '.join(map(str, _drawn(courses, options.out))))}")
     return 0
 
 

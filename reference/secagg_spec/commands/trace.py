@@ -10,6 +10,7 @@ from typing import Any
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.commands.options import write_json
+from secagg_spec.conformance.adapter.plain import visible
 from secagg_spec.conformance.adapter.values import writable_file
 from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.privacy import wording
@@ -63,7 +64,7 @@ def main(options: argparse.Namespace) -> int:
         print(f"\n{len(results)} rounds, {wrong} with a message that no conforming party sends")
     if options.json is not None:
         write_json(options.json, {"trace": str(options.file), "colluders": list(colluders), "rounds": results})
-        print(f"\nall results are in {options.json}")
+        print(f"\nall results are in {visible(str(options.json))}")
     return int(wrong > 0)
 
 

@@ -32,7 +32,8 @@ _TAG = 16
 class Epoch(validate.Plain):
     """The values that bind the keys and boxes of an epoch, and its number of positions.
 
-    `own` says whether positions also have a self key.
+    `own` says whether positions also have a self key. Raises `ParameterError` for members that are no bytes, or no
+    numbers in ``[0, 2**32)``.
     """
 
     parameters: bytes
@@ -40,6 +41,13 @@ class Epoch(validate.Plain):
     number: int
     positions: int
     own: bool
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        validate.octets("parameters", self.parameters)
+        validate.octets("session", self.session)
+        validate.integer("number", self.number, 0, validate.MAX_COUNT)
+        validate.integer("positions", self.positions, 0, validate.MAX_COUNT)
 
     @property
     def purposes(self) -> tuple[str, ...]:
@@ -77,7 +85,8 @@ class Address(validate.Plain):
     Raises
     ------
     ParameterError
-        The purpose is unknown, or the epoch has no keys for it; or a position is not in the epoch; or the source is
+        The purpose is unknown, or the epoch has no keys for it; the sender is no number in ``[0, 2**32)``; a position
+        is not in the epoch; or the source is
         not before the target in a pair box, or not equal to it in a self box.
     """
 
@@ -91,6 +100,7 @@ class Address(validate.Plain):
         super().__post_init__()
         if self.purpose not in self.epoch.purposes:
             raise ParameterError("purpose", self.purpose, " or ".join(self.epoch.purposes))
+        validate.integer("sender", self.sender, 0, validate.MAX_COUNT)
         source = validate.integer("from", self.source, 0, self.epoch.positions - 1)
         target = validate.integer("to", self.target, 0, self.epoch.positions - 1)
         if (source < target) is not (self.purpose == PAIR) or source > target:

@@ -108,8 +108,8 @@ def draw_coefficients(source: Source, count: int) -> tuple[int, ...]:
 
 
 def draw_scalars(source: Source, count: int) -> tuple[int, ...]:
-    """Draw `count` uniform numbers in ``[1, r)``, the exponents of encryption by attributes (ABE-20)."""
-    count = validate.integer("count", count, 0)
+    """Draw `count` uniform numbers in ``[1, r)``, 2^32 - 1 at most: exponents of encryption by attributes (ABE-20)."""
+    count = validate.integer("count", count, 0, validate.MAX_COUNT)
     drawn: list[int] = []
     while len(drawn) < count:
         drawn += scalars.scalars_from_bytes(source.take(scalars.SCALAR_BYTES * (count - len(drawn))))

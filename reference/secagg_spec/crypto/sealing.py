@@ -36,7 +36,7 @@ class Context(validate.Plain):
     Raises
     ------
     ParameterError
-        The protocol is no text, the session no bytes, the round not in ``[0, 2**32)``, or the message type not in
+        The protocol is no ASCII text, the session no bytes, the round not in ``[0, 2**32)``, or the message type not in
         ``[0, 2**16)``.
     """
 
@@ -48,7 +48,7 @@ class Context(validate.Plain):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        validate.instance("protocol", self.protocol, str)
+        validate.ascii_text("protocol", self.protocol)
         validate.octets("parameters", self.parameters)
         validate.octets("session", self.session)
         validate.integer("round", self.round, 0, validate.MAX_COUNT)

@@ -140,7 +140,8 @@ class Message(validate.Plain):
 
 def _printed(message: Message) -> str:
     """Return what a printed message shows."""
-    shown = {"session": message.session.hex()}
+    session = message.session
+    shown = {"session": session.hex() if isinstance(session, bytes) else validate.class_of(session)}
     for name in (one.name for one in fields(message) if one.name != "session"):
         value = getattr(message, name)
         sized = {bytes: "bytes", np.ndarray: "elements"}.get(type(value))

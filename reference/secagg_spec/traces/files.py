@@ -234,10 +234,12 @@ def _head(value: dict[str, Any], number: int, protocols: Collection[str]) -> Hea
             check_form(name, given[name], form(f"{protocol}.server", name))
     for name, kind in (("session", "bytes"), ("round", "decimal")):
         check_form(name, value[name], kind)
-    users, session = value["numbers"]["N"], bytes.fromhex(value["session"])
+    users, session, played = value["numbers"]["N"], bytes.fromhex(value["session"]), int(value["round"])
     if not 3 <= users <= MOST_USERS:
         raise _Wrong(f"line {number}: N = {users}: must be 3 to {MOST_USERS}, the most that are checked")
-    return Head(protocol, value["numbers"], value["setup"], session, int(value["round"]), number)
+    if played > validate.MAX_COUNT:
+        raise _Wrong(f"line {number}: round = {value['round']}: must be 0 to {validate.MAX_COUNT}")
+    return Head(protocol, value["numbers"], value["setup"], session, played, number)
 
 
 # ------------------------------------------------------------------------------------------------------ writing

@@ -47,12 +47,15 @@ class CoreRun:
     ------
     WrongPhase
         A turn is refused by BSA-07, BSA-12, BSA-14, BSA-16, BSA-17 or BSA-20; nothing has changed then.
+    ParameterError
+        The round is not in ``[0, 2**32)``, or a user not in ``[0, N)``.
     """
 
     parameters: Parameters
     round: int = 0
 
     def __post_init__(self) -> None:
+        self.round = validate.integer("round", self.round, 0, LAST_ROUND)
         self._training: dict[int, Mask] = {}
         self._newest: dict[int, int] = {}
         self._buffer: dict[int, Waiting] = {}
@@ -76,6 +79,7 @@ class CoreRun:
     def upload(self, user: int, update: UintArray) -> None:
         """Put the masked update of a user, d elements, into the buffer."""
         p = self.parameters
+        (user,) = validate.users("user", (user,), p.N)
         self._require(user in self._training, f"user {user} has no mask to upload under")
         p.field.check("update", update, (p.d,))
         self._require(not self.full, f"the buffer is full with K = {p.K} updates")
@@ -88,6 +92,7 @@ class CoreRun:
 
     def abandon(self, user: int) -> None:
         """Let a user give up its training."""
+        (user,) = validate.users("user", (user,), self.parameters.N)
         self._require(user in self._training, f"user {user} has no training to abandon")
         del self._training[user]
 
