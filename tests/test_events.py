@@ -251,7 +251,7 @@ def test_what_is_wrong_is_named_with_what_is_allowed() -> None:
     [
         *(({"N": wrong}, f"^N = {wrong!r}: must be an integer in") for wrong in (0, -1, "5", None)),
         ({"kinds": ["download"]}, "^text, line 2, kind = 'upload': must be one of download$"),
-        ({"kinds": "upload"}, "^kinds = 'str': must be a list or another collection of text$"),
+        ({"kinds": "upload"}, "^kinds = 'str': must be a list or another sequence of text$"),
         ({"name": None}, "^name = 'NoneType': must be "),
         ({"kinds": [3]}, "^kinds = 3: must be a sequence of lowercase words$"),
     ],

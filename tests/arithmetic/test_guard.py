@@ -82,15 +82,15 @@ REFUSED: tuple[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str], 
     (draw_elements, (7, FIELD, (1,)), {}, "source = 'int': must be an object with what Source has: take"),
     (codec.decode, (None, b""), {}, "kind = 'NoneType': must be a class"),
     (lightsecagg.draw_randomness, (lightsecagg.PRESETS["tiny"], [1]), {}, "sources = 'list': must be a mapping"),
-    (averages.combine, (PLANS["tiny"], "ab"), {}, "sums = 'str': must be a list or another collection of CellSum"),
+    (averages.combine, (PLANS["tiny"], "ab"), {}, "sums = 'str': must be a list or another sequence of CellSum"),
     (steps.Network(lightsecagg.TABLE, {}).mail, ("step",), {"party": 0}, "step = 'str': must be of the class Step"),
-    (Roster.named, (5,), {}, "names = 'int': must be a list or another collection of text"),
+    (Roster.named, (5,), {}, "names = 'int': must be a list or another sequence of text"),
     (Address, (None, "self", 0, 1, 1), {}, "epoch = 'NoneType': must be of the class Epoch"),
     (secagg_active.user_again, (None, 1, np.zeros(1)), {}, "state = 'NoneType': must be of the class UserState"),
     (lies.least_sum, (9, 5, 1), {"withheld": 1}, "withheld = 'int': must be of the class bool"),
     (problems.Regression(3, 2, 0.1).initial, (7,), {}, "rng = 'int': must be of the class Generator"),
     (Roster.named, (np.array("ab"),), {},
-     "names = 'ndarray of dtype <U2': must be a list or another collection of text"),
+     "names = 'ndarray of dtype <U2': must be a list or another sequence of text"),
 )  # fmt: skip
 
 

@@ -251,7 +251,7 @@ def test_a_ring_shows_no_secret_and_comes_back() -> None:
         ((PAIR, 4), r"position = 4: must be an integer in \[0, 3\]"),
         ((PAIR, "0"), "position = '0'"),
         ((PAIR,), "slot = .*: must be a purpose and a position"),
-        (5, "slot = 'int': must be a list or another collection"),
+        (5, "slot = 'int': must be a list or another sequence"),
     ],
 )
 def test_a_slot_that_the_epoch_does_not_have_has_no_attribute_and_no_key(slot: Any, text: str) -> None:

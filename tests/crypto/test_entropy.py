@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,14 @@ from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.crypto.entropy import (
     SeededSource,
     SystemSource,
+    draw_below,
     draw_coefficients,
     draw_elements,
     draw_rounding,
     draw_scalars,
 )
 from secagg_spec.errors import ParameterError
+from secagg_spec.protocols.secagg import round as secagg
 from tests.strategies import integers_of, moduli
 
 seeds = st.binary(max_size=8)
@@ -215,3 +218,28 @@ def test_nobody_draws_more_numbers_than_a_message_can_count() -> None:
 def test_a_draw_of_too_many_exponents_names_their_number() -> None:
     with pytest.raises(ParameterError, match=r"^count = 68719476736: must be an integer in \[0, 4294967295\]"):
         draw_scalars(SeededSource(b"seed", "label"), 2**36)
+
+
+class Short:
+    """A source of a program's own that has too few bytes, or none."""
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+
+    def take(self, count: int) -> Any:
+        return self.given
+
+
+@pytest.mark.requirement("RND-03")
+@pytest.mark.parametrize("given", [b"", b"123", None, "1" * 64, bytes(10**4)])
+def test_a_source_without_the_bytes_that_are_asked_gives_no_draw(given: Any) -> None:
+    source = Short(given)
+    for act in (
+        partial(draw_elements, source, Ring(7), (2,)), partial(draw_rounding, source, 2),
+        partial(draw_coefficients, source, 2), partial(draw_scalars, source, 2), partial(draw_below, source, [5, 6]),
+        partial(secagg.draw_randomness, secagg.PRESETS["tiny"], {0: source}),
+    ):  # fmt: skip
+        with pytest.raises(
+            ParameterError, match=r"^take\(\d+\) of the source = '[^'0]*\w+( bytes)?': must be \d+ bytes$"
+        ):
+            act()

@@ -182,7 +182,7 @@ def test_labels_and_parts_that_are_none_are_not_counted() -> None:
         for wrong in ([0], np.array([0.0]), np.array([True]), part[None]):
             with pytest.raises(ParameterError, match=r"^parts\[0\]"):
                 call(one, [wrong])
-        with pytest.raises(ParameterError, match=r"^parts = 'NoneType': must be a list or another collection"):
+        with pytest.raises(ParameterError, match=r"^parts = 'NoneType': must be a list or another sequence"):
             call(one, none)
     assert partitions.left_out(one, [part, part]) == 2
 

@@ -78,7 +78,7 @@ def test_the_moments_of_joined_parts_are_those_of_each(name: str, seed: int, siz
         ([4], LengthMismatch, r"^sum\(sizes\) = 4: must be 5, the number of points$"),
         ([5, 1], LengthMismatch, r"^sum\(sizes\) = 6"),
         ([], LengthMismatch, r"^sum\(sizes\) = 0"),
-        (5, ParameterError, "^sizes = 'int': must be a list or another collection of integers"),
+        (5, ParameterError, "^sizes = 'int': must be a list or another sequence of integers"),
     ],
 )
 def test_losses_divide_all_points(sizes: Any, error: type[ParameterError], said: str) -> None:

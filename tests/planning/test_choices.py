@@ -493,7 +493,7 @@ def test_a_wish_with_too_many_colluders_has_near_ones() -> None:
             {"without": ("unmask",)},
             "without = 'unmask': must be one of advertise_keys, masked_input, share_keys, unmasking",
         ),
-        ({"without": "unmasking"}, "without = 'str': must be a list or another collection of text"),
+        ({"without": "unmasking"}, "without = 'str': must be a list or another sequence of text"),
         ({"names": {"N": 3, "k": 2, "d": 1}}, "names = '[A-Z]': must be with a value of this symbol"),
         ({"names": {"N": 2.5, "k": 2, "d": 1, "S": 3, "V": 0}}, "N = 2.5: must be an integer >= 0"),
         ({"names": None}, "names = 'NoneType': must be a mapping"),

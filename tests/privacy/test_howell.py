@@ -102,7 +102,7 @@ def test_entries_that_are_no_integers_are_refused(entry: Any) -> None:
 
 @pytest.mark.parametrize("wrong", [None, 3, "ab", b"ab", iter([1, 2])])
 def test_what_is_no_row_is_refused(wrong: Any) -> None:
-    with pytest.raises(ParameterError, match=r"^row = '.*': must be a list or another collection of integers$"):
+    with pytest.raises(ParameterError, match=r"^row = '.*': must be a list or another sequence of integers$"):
         RowModule(12, 2).add(wrong)
 
 

@@ -200,7 +200,7 @@ def test_witnesses_beyond_64_bits_stay_exact() -> None:
         (((0, 0.5),), ParameterError, r"combination = \(0, 0.5\): must be a round and a fraction"),
         (((0, True),), ParameterError, r"combination = \(0, True\): must be a round and a fraction"),
         ((0,), ParameterError, "combination = 0: must be a round and a fraction"),
-        (None, ParameterError, "combination = 'NoneType': must be a list or another collection"),
+        (None, ParameterError, "combination = 'NoneType': must be a list or another sequence"),
     ],
 )
 def test_what_is_no_combination_is_named(wrong: Any, error: type[Exception], text: str) -> None:

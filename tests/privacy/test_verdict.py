@@ -126,7 +126,7 @@ def test_each_secret_has_one_name(ring: Ring) -> None:
             LengthMismatch, match=rf"^len\(secrets\) = {len(names)}: must be 1, one name for each secret$"
         ):
             decide(ring, one(1), one(1), NOTHING, names)
-    with pytest.raises(ParameterError, match=r"^secrets = 'str': must be a list or another collection of text$"):
+    with pytest.raises(ParameterError, match=r"^secrets = 'str': must be a list or another sequence of text$"):
         decide(ring, one(1), one(1), NOTHING, "a")
 
 

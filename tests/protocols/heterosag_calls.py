@@ -313,7 +313,7 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         ParameterError,
         "sums = 'none of segment 0': must be one of a cell of each segment, or more",
     ),
-    ("combine", {"sums": None}, ParameterError, "sums = 'NoneType': must be a list or another collection of CellSum"),
+    ("combine", {"sums": None}, ParameterError, "sums = 'NoneType': must be a list or another sequence of CellSum"),
     ("combine", {"sums": [3]}, ParameterError, "sums[0] = 'int': must be of the class CellSum"),
     (
         "combine",

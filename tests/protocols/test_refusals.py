@@ -835,6 +835,7 @@ CORES = {
     "sizes",
     "check_ascending",
     "draw_randomness",
+    "taken",
     "usable_words",
     "words_for",
     "integers_below",

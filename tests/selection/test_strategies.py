@@ -459,9 +459,9 @@ def test_a_pool_takes_the_draws_of_its_ranges_alone() -> None:
             with pytest.raises(OutOfRange, match=rf"^draws\[1\] = .*: must be an integer in \[0, {bounds[1]}\)$"):
                 pool.choose(draws)
         for draws in (None, 2, "00", iter([0, 0])):
-            with pytest.raises(ParameterError, match=r"^draws = .*: must be a list or another collection of integers$"):
+            with pytest.raises(ParameterError, match=r"^draws = .*: must be a list or another sequence of integers$"):
                 pool.choose(draws)
-            with pytest.raises(ParameterError, match=r"^draws = .*: must be a list or another collection of integers$"):
+            with pytest.raises(ParameterError, match=r"^draws = .*: must be a list or another sequence of integers$"):
                 draw(items, draws)
     wrong: Any = [0, 1]
     with pytest.raises(ParameterError, match=r"^items = 'list': must be a numpy array$"):

@@ -28,7 +28,8 @@ _SHAPES: dict[Any, tuple[Any, str]] = {
     dict: (Mapping, "a mapping"),
     type: (type, "a class"),
     Iterable: (Iterable, "a list or another iterable"),
-    **dict.fromkeys((Collection, Sequence, Set, list, tuple, frozenset), (Collection, "a list or another collection")),
+    **dict.fromkeys((Collection, Set, frozenset), (Collection, "a list or another collection")),
+    **dict.fromkeys((Sequence, list, tuple), (Collection, "a list or another sequence")),
 }
 """What the shapes in annotations ask for: `Sequence` no more than a collection, since arrays and sets are taken too."""
 _CLASSES, _OTHERS = (bool, Path), "numpy.random."

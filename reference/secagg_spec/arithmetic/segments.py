@@ -42,7 +42,10 @@ _LAST_SUBGROUP = 2**16 - 1
 
 
 def cyclic(count: int) -> Matrix:
-    """Return the matrix of algorithm 1 for `count` subgroups: row l pairs subgroup a with l + 1 - a modulo `count`."""
+    """Return the matrix of algorithm 1 for `count` subgroups: row l pairs subgroup a with l + 1 - a modulo `count`.
+
+    Time and memory grow with the square of `count`, here and in the functions below.
+    """
     count = validate.integer("subgroups", count, 2, validate.MAX_COUNT)
     return tuple(_row((a, (row + 1 - a) % count) for a in range(count)) for row in range(count))
 

@@ -44,6 +44,21 @@ def check_source(value: object, name: str = "source") -> None:
         raise ParameterError(name, validate.class_of(value), "a source of bytes, with a method take")
 
 
+def taken(source: Source, count: int) -> bytes:
+    """Return the next `count` bytes of a source, which may be anybody's (RND-03).
+
+    Raises
+    ------
+    ParameterError
+        It gives no bytes, or not so many; none of them is shown.
+    """
+    data = source.take(count)
+    given = f"{len(data)} bytes" if isinstance(data, bytes) else validate.class_of(data)
+    if given != f"{count} bytes":
+        raise ParameterError(f"take({count}) of the source", given, f"{count} bytes")
+    return data
+
+
 class SystemSource:
     """Bytes from the operating system's generator."""
 
@@ -84,7 +99,7 @@ def draw_elements(source: Source, ring: Ring, shape: tuple[int, ...]) -> UintArr
     parts: list[UintArray] = []
     missing = prod(lengths)
     while missing:
-        data = source.take(4 * words_for(ring, missing))
+        data = taken(source, 4 * words_for(ring, missing))
         part = elements_from_bytes(ring, data, min(missing, usable_words(ring, data)))
         parts.append(part)
         missing -= part.size
@@ -93,7 +108,7 @@ def draw_elements(source: Source, ring: Ring, shape: tuple[int, ...]) -> UintArr
 
 def draw_rounding(source: Source, d: int) -> RealArray:
     """Draw `d` multiples of 2**-53, uniform in ``[0, 1)``; d is 2^32 - 1 at most."""
-    words = np.frombuffer(source.take(8 * validate.integer("d", d, 0, validate.MAX_COUNT)), dtype="<u8")
+    words = np.frombuffer(taken(source, 8 * validate.integer("d", d, 0, validate.MAX_COUNT)), dtype="<u8")
     return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
@@ -102,7 +117,7 @@ def draw_coefficients(source: Source, count: int) -> tuple[int, ...]:
     count = validate.integer("count", count, 0, validate.MAX_COUNT)
     drawn: list[int] = []
     while len(drawn) < count:
-        data = source.take(shamir.ELEMENT_BYTES * (count - len(drawn)))
+        data = taken(source, shamir.ELEMENT_BYTES * (count - len(drawn)))
         drawn += shamir.coefficients_from_bytes(data)
     return tuple(drawn)
 
@@ -112,7 +127,7 @@ def draw_scalars(source: Source, count: int) -> tuple[int, ...]:
     count = validate.integer("count", count, 0, validate.MAX_COUNT)
     drawn: list[int] = []
     while len(drawn) < count:
-        drawn += scalars.scalars_from_bytes(source.take(scalars.SCALAR_BYTES * (count - len(drawn))))
+        drawn += scalars.scalars_from_bytes(taken(source, scalars.SCALAR_BYTES * (count - len(drawn))))
     return tuple(drawn)
 
 
@@ -123,7 +138,7 @@ def draw_below(source: Source, ranges: Sequence[int]) -> tuple[int, ...]:
     drawn = np.zeros(len(bounds), dtype=np.uint64)
     missing = np.arange(len(bounds))
     while missing.size:
-        drawn[missing], usable = integers_below(bounds[missing], source.take(8 * missing.size))
+        drawn[missing], usable = integers_below(bounds[missing], taken(source, 8 * missing.size))
         missing = missing[~usable]
     return tuple(drawn.tolist())
 

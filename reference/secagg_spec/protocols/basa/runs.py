@@ -16,7 +16,7 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.boxes import KeyRing, PositionKeys
-from secagg_spec.crypto.entropy import Source, check_source, draw_scalars
+from secagg_spec.crypto.entropy import Source, check_source, draw_scalars, taken
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.prg import KEY_BYTES, check_key
 from secagg_spec.crypto.signatures import verification_key
@@ -98,7 +98,7 @@ def open_session(
 
 def draw_signing_keys(parameters: Parameters, source: Source) -> SigningKeys:
     """Draw the signing keys of all users and of the authority."""
-    return SigningKeys(tuple(source.take(KEY_BYTES) for _ in range(parameters.N)), source.take(KEY_BYTES))
+    return SigningKeys(tuple(taken(source, KEY_BYTES) for _ in range(parameters.N)), taken(source, KEY_BYTES))
 
 
 def draw_hidden(parameters: Parameters, step: steps.Step[Any], source: Source) -> steps.Randomness:
@@ -107,7 +107,7 @@ def draw_hidden(parameters: Parameters, step: steps.Step[Any], source: Source) -
     lengths = {"pair_keys": p.positions, "self_keys": released, "seeds": p.positions, "box_key": 1}
     scalars = {"box_secrets": p.positions, "key_blindings": 2 * (released if step.phase == "close" else 1)}
     return {
-        name: draw_scalars(source, scalars[name]) if name in scalars else source.take(KEY_BYTES * lengths[name])
+        name: draw_scalars(source, scalars[name]) if name in scalars else taken(source, KEY_BYTES * lengths[name])
         for name in step.randomness
         if name != "rounding"
     }

@@ -689,9 +689,9 @@ def draw_randomness(parameters: Numbers, sources: Mapping[int, entropy.Source]) 
         entropy.check_source(source, f"sources[{user}]")
     return {
         user: {
-            "sealing_key": source.take(prg.KEY_BYTES),
-            "masking_key": source.take(prg.KEY_BYTES),
-            "self_seed": source.take(prg.KEY_BYTES),
+            "sealing_key": entropy.taken(source, prg.KEY_BYTES),
+            "masking_key": entropy.taken(source, prg.KEY_BYTES),
+            "self_seed": entropy.taken(source, prg.KEY_BYTES),
             "key_coefficients": entropy.draw_coefficients(source, parameters.t - 1),
             "seed_coefficients": entropy.draw_coefficients(source, parameters.t - 1),
         }
