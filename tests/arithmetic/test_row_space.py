@@ -204,6 +204,7 @@ def test_rows_are_reduced_modulo_a_prime_alone(prime: int) -> None:
 @pytest.mark.requirement("ERR-02")
 def test_columns_of_what_is_no_array_are_refused() -> None:
     matrix: Any = [[1, 1, 0], [2, 2, 1]]
+    table: Any
     for table in (matrix, []):
         with pytest.raises(ParameterError, match=r"^matrix = 'list': must be a numpy array"):
             rationals.independent_columns(table, 101)
