@@ -235,7 +235,7 @@ class Short:
 def test_a_source_without_the_bytes_that_are_asked_gives_no_draw(given: Any) -> None:
     source = Short(given)
     for act in (
-        partial(draw_elements, source, Ring(7), (2,)), partial(draw_rounding, source, 2),
+        partial(draw_rounding, source, 2), partial(draw_elements, source, Ring(7), (2,)),
         partial(draw_coefficients, source, 2), partial(draw_scalars, source, 2), partial(draw_below, source, [5, 6]),
         partial(secagg.draw_randomness, secagg.PRESETS["tiny"], {0: source}),
     ):  # fmt: skip
