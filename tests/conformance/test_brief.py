@@ -114,6 +114,22 @@ def test_a_reason_that_several_findings_share_is_told_once() -> None:
     ]
 
 
+@pytest.mark.requirement("CNF-93")
+@pytest.mark.parametrize(
+    ("also", "kind"), [((), "other"), (("crash",), "crash"), (("wrong_value",), "sum"), (("crash", "leaked"), "leak")]
+)
+def test_a_check_counts_as_the_gravest_that_it_met(also: tuple[str, ...], kind: str) -> None:
+    checks = [failed(id, "inconsistent", "one reason", also=also) for id in ("field.add/exact", "field.add/lengths")]
+    data = document.document([TargetReport("adapter", replace(CAPS, name="lib", version="1"), checks)], Settings())
+    lines = brief.summary(data).splitlines()
+    [heads] = [line.split()[6:] for line in lines if line.split()[:3] == ["pass", "fail", "n/o"]]
+    [numbers] = [line.split()[8:] for line in lines if re.match(r"lib 1 +\d", line)]
+    assert dict(zip(heads, numbers, strict=True)) == {**dict.fromkeys(heads, "-"), kind: "2"}
+    assert [line.split()[0] for line in lines if "lib 1: one reason" in line] == [kind]
+    assert ("other: any other failure" in "\n".join(lines)) == (kind == "other")
+    assert "refusal" not in "\n".join(lines)
+
+
 @pytest.mark.requirement("CNF-01")
 def test_an_implementation_that_was_asked_nothing_is_not_judged() -> None:
     data = body([{IDS[0]: ("pass", False)}, {IDS[0]: ("unsupported", False)}])

@@ -27,7 +27,7 @@ _MEANINGS = (
     ("sum", "a wrong sum, or another wrong value"),
     ("input", "bad input is taken"),
     ("crash", "an error, or no answer"),
-    ("other", "a wrong refusal"),
+    ("other", "any other failure"),
 )
 _NAME = 20
 Paint = Callable[[str, str], str]
@@ -120,9 +120,8 @@ def _title(target: Mapping[str, Any]) -> str:
 
 
 def _kinds(target: Mapping[str, Any]) -> dict[str, int]:
-    """Return how many checks of an implementation failed in each way."""
-    failed = [one for one in target["checks"] if one["failure"] and one["verdict"] != "not_run"]
-    kinds = [KINDS.get(one["verdict"], "other") for one in failed]
+    """Return how many checks of an implementation failed in each way; the gravest way of a check counts (CNF-82)."""
+    kinds = [KINDS.get(finding["kind"], "other") for finding in target["findings"] for _ in finding["alike"]]
     return {kind: kinds.count(kind) for kind, _ in _MEANINGS}
 
 
