@@ -30,7 +30,7 @@ def main(given: argparse.Namespace) -> int:
     if failed is None and _may_need_more(stored):
         print(
             f"UNKNOWN  {stored['check']} passes with these requests alone, but it failed by requests before them\n"
-            f"         judge it with them: secagg-spec conform -k {stored['check']} -- …"
+            "         judge it with them: give the command of its run again, with its -k, --fuzz, --seed, --jobs"
         )
         return 3
     if failed is None:
