@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from secagg_spec.conformance.sdk import secagg_adapter
+from secagg_spec.conformance.sdk.secagg_adapter import pack, pack_reals, repaired, unpack
 from tests import kit
 
 ADAPTER = """
@@ -237,6 +241,38 @@ def test_reals_are_packed_in_a_known_format_alone() -> None:
         secagg_adapter.pack_reals([1.0], "binary16")
 
 
+@pytest.mark.parametrize(
+    ("call", "values", "said"),
+    [
+        (pack, [1, -1], "values[1] = -1: must be an integer in [0, 2**32)"),
+        (pack, [2**32], "values[0] = 4294967296: must be an integer in [0, 2**32)"),
+        (pack, [1.5], "values[0] = 1.5: must be an integer in [0, 2**32)"),
+        (pack, [10**5000], "values[0] = int: must be an integer in [0, 2**32)"),
+        (pack, None, "values = None: must be a list, each entry of it an integer in [0, 2**32)"),
+        (partial(pack, width=8), [0, 2**64], "values[1] = 18446744073709551616: must be an integer in [0, 2**64)"),
+        (partial(pack, width=8), ["1"], "values[0] = '1': must be an integer in [0, 2**64)"),
+        (partial(pack, width=0), [0], "width = 0: must be an integer, at least 1"),
+        (lambda values: pack(values, width=cast(Any, 4.0)), [0], "width = 4.0: must be an integer, at least 1"),
+        (partial(unpack, width=-1), "01", "width = -1: must be an integer, at least 1"),
+        (partial(unpack, width=0), "01000000", "width = 0: must be an integer, at least 1"),
+        (pack_reals, [0.0, 10**400], f"values[1] = {10**39}: must be a number that binary64 can hold"),
+        (pack_reals, ["1"], "values[0] = '1': must be a number that binary64 can hold"),
+        (partial(pack_reals, format="binary32"), [1e39], "values[0] = 1e+39: must be a number that binary32 can hold"),
+        (partial(repaired, raw=[1]), b"01", "answer = b'01': must be the hex digits of a vector or of bytes"),
+        (partial(repaired, "01"), None, "raw = None: must be a list of integers, or bytes"),
+    ],
+)
+def test_what_cannot_be_packed_is_named_with_what_can_be(call: Any, values: Any, said: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"^{re.escape(said)}$"):
+        call(values)
+
+
+def test_integers_of_other_classes_are_packed() -> None:
+    assert pack(list(np.array([1, 2], np.uint64))) == "0100000002000000"
+    assert pack(list(np.array([1, 2], np.uint64)), 5) == "01000000000200000000"
+    assert pack_reals(list(np.array([1.0]))) == "000000000000f03f"
+
+
 def test_a_type_says_in_words_what_it_takes() -> None:
     for type, right, wrong, words in (
         (
@@ -270,7 +306,7 @@ def test_a_handler_that_returns_no_members_is_named(given: Any) -> None:
 
 
 @pytest.mark.requirement("ADP-55")
-@pytest.mark.parametrize("raw", [[1.5], "12", [1, -0.25]])
+@pytest.mark.parametrize("raw", [[1.5], "12", [1, -0.25], [None], ["x"], [float("nan")], [float("inf")]])
 def test_a_raw_value_that_is_no_integer_is_not_cut_to_one(raw: Any) -> None:
     mine = secagg_adapter.Adapter("x", "1")
     mine.operation("field.add", raw=["value"])(lambda q, a, b: {"value": secagg_adapter.repaired(a, raw)})
@@ -278,7 +314,10 @@ def test_a_raw_value_that_is_no_integer_is_not_cut_to_one(raw: Any) -> None:
 
 
 @pytest.mark.requirement("ADP-55")
-@pytest.mark.parametrize(("raw", "shown"), [([5.0, 2**60, -3], ["5", str(2**60), "-3"]), (b"ab", "6162"), ([], [])])
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [([5.0, 2**60, -3], ["5", str(2**60), "-3"]), (b"ab", "6162"), (bytearray(b"ab"), "6162"), ([], [])],
+)
 def test_a_raw_value_is_given_as_it_is(raw: Any, shown: Any) -> None:
     mine = secagg_adapter.Adapter("x", "1")
     mine.operation("field.add", raw=["value"])(lambda q, a, b: {"value": secagg_adapter.repaired(a, raw)})

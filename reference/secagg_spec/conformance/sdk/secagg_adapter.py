@@ -32,6 +32,7 @@ import struct
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from operator import index
 from typing import Any, BinaryIO, Final, NoReturn
 
 PROTOCOL: Final = (1, 1)
@@ -239,15 +240,23 @@ def repaired(answer: str, raw: Sequence[int] | bytes) -> str:
     `answer` is the value after the adapter reduced it, cut it or filled it up; `raw` are the numbers, or the bytes,
     before. They may be of any size and number, and may not need a repair.
     """
+    if not isinstance(answer, str):
+        raise TypeError(f"answer = {_short(answer)}: must be the hex digits of a vector or of bytes")
+    if not hasattr(raw, "__len__"):
+        raise TypeError(f"raw = {_short(raw)}: must be a list of integers, or bytes")
     text = _Repaired(answer)
-    text.raw = raw.hex() if isinstance(raw, bytes) else [str(_whole(number)) for number in raw]
+    text.raw = raw.hex() if isinstance(raw, (bytes, bytearray)) else [str(_whole(number)) for number in raw]
     return text
 
 
 def _whole(number: Any) -> int:
-    whole = int(number)
-    if whole != number:
-        raise TypeError(f"{number!r} is no integer: the raw values of a vector are, and those of bytes are bytes")
+    try:
+        whole = int(number)
+        fits = whole == number
+    except (TypeError, ValueError, OverflowError):
+        fits = False
+    if not fits:
+        raise TypeError(f"{_short(number)} is no integer: the raw values of a vector are, and those of bytes are bytes")
     return whole
 
 
@@ -298,7 +307,7 @@ class Adapter:
         """Declare an operation; `declaration` may hold ``ranges``, ``parameter_sets``, ``randomness``, ``composed``.
 
         It may hold ``raw``: the members of the result that the handler makes by `repaired`. The declaration of
-        ``session.new`` has ``parties``, a list of names from `PARTIES`.
+        ``session.new`` has ``parties``, a list of names from `PARTIES`. It replaces an earlier one of the same name.
         """
         if name not in OPERATIONS:
             raise ValueError(f"{name!r} is not an operation of the adapter protocol: {', '.join(OPERATIONS)}")
@@ -678,17 +687,18 @@ def sized(form: str, width: int) -> str:
 
 def unpack(text: str, width: int = 4) -> list[int]:
     """Return the unsigned integers of `width` bytes in a string of hex digits."""
-    data = _unhex(text, width)
+    data = _unhex(text, _width(width))
     if width == 4:
         return list(struct.unpack(f"<{len(data) // 4}I", data))
     return [int.from_bytes(data[at : at + width], "little") for at in range(0, len(data), width)]
 
 
 def pack(values: Sequence[int], width: int = 4) -> str:
-    """Return a vector of elements, each of `width` bytes, as hex digits."""
+    """Return a vector of elements, each of `width` bytes, as hex digits; an error names one that does not fit."""
+    allowed = f"an integer in [0, 2**{8 * _width(width)})"
     if width == 4:
-        return struct.pack(f"<{len(values)}I", *values).hex()
-    return b"".join(value.to_bytes(width, "little") for value in values).hex()
+        return _packed(values, lambda some: struct.pack(f"<{len(some)}I", *some), allowed)
+    return _packed(values, lambda some: b"".join(index(value).to_bytes(width, "little") for value in some), allowed)
 
 
 def unpack_reals(text: str) -> list[float]:
@@ -701,7 +711,40 @@ def pack_reals(values: Sequence[float], format: str = "binary64") -> str:
     """Return numbers as hex digits, each in 8 bytes (``binary64``) or 4 (``binary32``)."""
     if format not in ("binary64", "binary32"):
         raise ValueError(f"format = {format!r}: must be binary64 or binary32")
-    return struct.pack(f"<{len(values)}{'d' if format == 'binary64' else 'f'}", *values).hex()
+    letter = "d" if format == "binary64" else "f"
+    return _packed(values, lambda some: struct.pack(f"<{len(some)}{letter}", *some), f"a number that {format} can hold")
+
+
+def _width(width: Any) -> int:
+    if type(width) is not int or width < 1:
+        raise ValueError(f"width = {_short(width)}: must be an integer, at least 1")
+    return width
+
+
+def _packed(values: Any, write: Callable[[Sequence[Any]], bytes], allowed: str) -> str:
+    """Return what `write` makes of all values, as hex digits; the error names the value that it cannot write."""
+    if not hasattr(values, "__len__"):
+        raise TypeError(f"values = {_short(values)}: must be a list, each entry of it {allowed}")
+    try:
+        return write(values).hex()
+    except _UNWRITTEN:
+        for at, value in enumerate(values):
+            try:
+                write([value])
+            except _UNWRITTEN:
+                raise ValueError(f"values[{at}] = {_short(value)}: must be {allowed}") from None
+        raise
+
+
+_UNWRITTEN: Final = (TypeError, ValueError, OverflowError, struct.error)
+
+
+def _short(value: Any) -> str:
+    """Return the begin of a value's text, or its class where it has none, as an integer of thousands of digits."""
+    try:
+        return f"{value!r:.40}"
+    except Exception:
+        return type(value).__name__
 
 
 def _unhex(text: Any, width: int) -> bytes:
