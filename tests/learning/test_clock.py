@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -272,6 +273,16 @@ def test_a_server_that_is_too_slow_for_its_users_is_refused(
     monkeypatch.setattr(clock, "MOST_UPDATES", 1000)
     with pytest.raises(OutOfRange, match=r"^costs = .*: must be such that all steps come before 1001 updates do$"):
         buffered(Buffered(9, 3, 2), 1, work, costs, 0)
+
+
+def test_a_server_that_is_too_slow_is_refused_in_time_proportional_to_its_updates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(clock, "MOST_UPDATES", 64_000)
+    begun = process_time()
+    with pytest.raises(OutOfRange, match=r"^costs = "):
+        buffered(Buffered(6, 3, 3), 9, Work(0, 0), Costs(after=1), 1)
+    assert process_time() - begun < 12
 
 
 @pytest.mark.parametrize(
