@@ -36,7 +36,8 @@ BAD: dict[str, tuple[bytes, str]] = {
     "text": (b"round,users\n1,0 1\n", "not a trace: line 1: this is not JSON"),
     "other JSON": (b'{"id": 1}\n', "not a trace: line 1: its members are id;"),
     "a list": (b"[1]\n", "not a trace: line 1: a line is a JSON object"),
-    "deep": (b"[" * 500 + b"]" * 500 + b"\n", "not a trace: line 1: "),
+    "deep": (b"[" * 500 + b"]" * 500 + b"\n", "not a trace: line 1: a line is a JSON object of at most 100 levels"),
+    "deeper": (b"[" * 9**6 + b"\n", "not a trace: line 1: a line is a JSON object of at most 100 levels"),
     "no head": (b'{"phase": "unmasking", "closed": []}\n', "not a trace: line 1: the first line must be a head"),
     "one line without its end": (
         json.dumps(HEAD).encode(),
@@ -209,6 +210,16 @@ def test_a_recorder_takes_integers_of_numpy_and_refuses_what_no_reader_takes(tmp
     assert len(list(files.read(tmp_path / "trace", rounds.PROTOCOLS))) == 4
 
 
+@pytest.mark.requirement("ERR-02")
+def test_the_path_of_a_trace_may_be_text(tmp_path: Path) -> None:
+    (tmp_path / "trace").write_text(json.dumps(HEAD) + "\n")
+    assert list(files.read(str(tmp_path / "trace"), rounds.PROTOCOLS)) == list(  # type: ignore[arg-type]
+        files.read(path=tmp_path / "trace", protocols=rounds.PROTOCOLS)
+    )
+    with pytest.raises(UsageError, match=r"absent: No such file"):
+        list(files.read(path=str(tmp_path / "absent"), protocols=rounds.PROTOCOLS))  # type: ignore[arg-type]
+
+
 @pytest.mark.requirement("TRC-01", "ERR-02")
 @pytest.mark.parametrize(
     ("changed", "text"),
@@ -226,8 +237,16 @@ def test_a_recorder_takes_integers_of_numpy_and_refuses_what_no_reader_takes(tmp
     ],
 )
 def test_a_head_that_no_reader_takes_is_refused(changed: dict[str, Any], text: str) -> None:
-    good = {"protocol": "secagg", "numbers": NUMBERS, "setup": HEAD["setup"], "session": bytes(16), "round": 0}
+    good: dict[str, Any] = {
+        "protocol": "secagg",
+        "numbers": NUMBERS,
+        "setup": HEAD["setup"],
+        "session": bytes(16),
+        "round": 0,
+    }
     assert Head.of(**good).round == 0
+    more = {part: {**good[part], "of a user": b"1"} for part in ("numbers", "setup")}
+    assert Head.of(**{**good, **more}) == Head.of(**good)
     with pytest.raises(ParameterError, match=text):
         Head.of(**{**good, **changed})
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec import resources
+from secagg_spec.errors import ParameterError
 from secagg_spec.protocols.codec import encode
 from secagg_spec.protocols.lightsecagg.round import AggregatedShare, SurvivingSet
 from secagg_spec.protocols.secagg.round import MaskedInput, UnmaskRequest, UnmaskShares
@@ -25,6 +26,7 @@ from tests.traces.recorded import (
     Recorded,
     changed,
     checked,
+    entries,
     finding,
     learned,
     only,
@@ -483,3 +485,11 @@ def test_a_head_made_by_hand_holds_a_protocol_and_its_parameters(protocol: str) 
 def test_entries_without_a_head_are_refused() -> None:
     with pytest.raises(rounds.BadLine, match=r"^line 1: a trace begins with a head$"):
         list(rounds.check([Closed(1, "x", ())]))
+
+
+@pytest.mark.requirement("ERR-02")
+def test_what_is_no_entry_is_refused() -> None:
+    other: Any = None
+    for wrong in ([other], [*entries(run("secagg").lines[:1]), other]):
+        with pytest.raises(ParameterError, match=r"^entry = 'NoneType': must be of the class Sent or Closed$"):
+            list(rounds.check(wrong))

@@ -50,7 +50,7 @@ def guard(module: str) -> None:
 
     A module calls it in its last line. Looked at are the arguments of public functions, of the public methods of public
     classes and of what makes one, that are annotated with a class of this library, a truth value, a random generator of
-    numpy, a path (which may be text), a mapping, a collection, a function or a class, or with one of these or None; and
+    numpy, a path (text becomes one), a mapping, a collection, a function or a class, or with one of these or None; and
     the members of a data class that are annotated with one of these classes.
 
     Parameters
@@ -99,8 +99,13 @@ def _guarded(function: Callable[..., Any], kind: type | None = None) -> Callable
         for at, name, wanted, fitting in checks:
             value = given[at] if at < count else named.get(name, absent)
             if type(value) not in fitting:
-                wanted.check(name, value)
-                fitting.add(type(value))
+                taken = wanted.check(name, value)
+                if taken is value:
+                    fitting.add(type(value))
+                elif at < count:
+                    given = (*given[:at], taken, *given[at + 1 :])
+                else:
+                    named[name] = taken
         return function(*given, **named)
 
     return checked
@@ -164,17 +169,19 @@ class _Wanted:
         protocol = getattr(kind, "_is_protocol", False)
         return cls(kind, others, methods=frozenset(one for one in vars(kind) if protocol and not one.startswith("_")))
 
-    def check(self, name: str, value: object) -> None:
-        """Refuse an argument that it may not be; the error shows its class alone (ERR-03)."""
+    def check(self, name: str, value: object) -> object:
+        """Return an argument, text as a path where that is wanted; the error for others has the class alone (ERR-03)."""
         if isinstance(value, self.others):
-            return
+            return value
         if self.methods:
             if not all(hasattr(value, one) for one in self.methods):
                 wanted = f"an object with what {self.kind.__name__} has: {', '.join(sorted(self.methods))}"
                 raise ParameterError(name, validate.class_of(value), wanted)
         elif self.kind is Path:
-            validate.path_of(name, value)
+            path = validate.path_of(name, value)
+            return value if isinstance(value, Path) else path
         elif not self.shape:
             validate.instance(name, value, self.kind)
         elif not isinstance(value, self.kind) or isinstance(value, _TEXTS) or getattr(value, "shape", None) == ():
             raise ParameterError(name, validate.class_of(value), self.shape)
+        return value

@@ -19,7 +19,7 @@ from secagg_spec.arithmetic.guard import guard
 from secagg_spec.conformance.adapter.wire import DEEPEST
 from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES, Reject, check_form, form, said
 from secagg_spec.crypto.keys import SESSION_BYTES
-from secagg_spec.documents import Limit, loads, too_deep
+from secagg_spec.documents import Limit, TooDeep, loads, too_deep
 from secagg_spec.errors import ParameterError, UsageError
 
 VERSION = 1
@@ -64,6 +64,8 @@ class Head:
         cls, protocol: str, numbers: Mapping[str, Any], setup: Mapping[str, Any], session: bytes, round: int
     ) -> Head:
         """Return a head from parameters and a setup in which numbers are integers and keys are bytes.
+
+        What the server does not start with is left out (TRC-03).
 
         Raises
         ------
@@ -191,6 +193,8 @@ def _entry(line: bytes, number: int, protocols: Collection[str]) -> Head | Entry
     """Return a line as what it stands for."""
     try:
         value = loads(line.decode("ascii"))
+    except TooDeep:
+        value = None
     except Limit as limit:
         raise _Wrong(f"line {number}: it {limit}") from None
     except ValueError:

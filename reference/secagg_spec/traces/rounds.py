@@ -16,7 +16,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any, NamedTuple
 
 from secagg_spec import errors, resources
-from secagg_spec.arithmetic import shamir
+from secagg_spec.arithmetic import shamir, validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.conformance.adapter.codes import reject_code
 from secagg_spec.conformance.sdk.secagg_adapter import Reject
@@ -148,8 +148,10 @@ class Round:
         ------
         BadLine
             The line names a phase that the protocol does not have.
+        ParameterError
+            It is no entry.
         """
-        if entry.phase not in self.names:
+        if _fitting(entry).phase not in self.names:
             raise BadLine(f"line {entry.line}: phase = {entry.phase[:40]!r}: must be one of {', '.join(self.names)}")
         self._checked(lambda: self._closed(entry) if isinstance(entry, Closed) else self._sent(entry))
 
@@ -467,6 +469,13 @@ def who(party: int) -> str:
     return "the server" if party == SERVER else f"user {party}"
 
 
+def _fitting(entry: Entry) -> Entry:
+    """Return an entry, if it is one."""
+    if not isinstance(entry, (Sent, Closed)):
+        raise errors.ParameterError("entry", validate.class_of(entry), "of the class Sent or Closed")
+    return entry
+
+
 def check(entries: Iterable[Head | Entry], begun: Callable[[Round], None] = lambda _: None) -> Iterator[Round]:
     """Yield the rounds of a trace, each when it is over; `begun` gets each when it begins.
 
@@ -474,6 +483,8 @@ def check(entries: Iterable[Head | Entry], begun: Callable[[Round], None] = lamb
     ------
     BadLine
         A line cannot be used.
+    ParameterError
+        An entry is none.
     """
     now: Round | None = None
     last: dict[bytes, int] = {}
@@ -485,9 +496,9 @@ def check(entries: Iterable[Head | Entry], begun: Callable[[Round], None] = lamb
             now = Round(entry, last)
             last[entry.session] = max(entry.round, last.get(entry.session, 0))
             begun(now)
+        elif now is None:
+            raise BadLine(f"line {_fitting(entry).line}: a trace begins with a head")
         else:
-            if now is None:
-                raise BadLine(f"line {entry.line}: a trace begins with a head")
             now.take(entry)
     if now is not None:
         now.end()
