@@ -170,7 +170,7 @@ class _Wanted:
         return cls(kind, others, methods=frozenset(one for one in vars(kind) if protocol and not one.startswith("_")))
 
     def check(self, name: str, value: object) -> object:
-        """Return an argument, text as a path where that is wanted; the error for others has the class alone (ERR-03)."""
+        """Return an argument, text as a path where one is wanted; an error about it has its class alone (ERR-03)."""
         if isinstance(value, self.others):
             return value
         if self.methods:
