@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,24 @@ def test_what_is_no_usable_toml_is_refused_in_one_line(text: str) -> None:
         documents.from_toml(text)
     assert str(refused.value).startswith(TOML[text])
     assert "\n" not in str(refused.value)
+
+
+def test_a_lone_carriage_return_ends_no_line_of_toml(tmp_path: Path) -> None:
+    path = tmp_path / "list.toml"
+    path.write_bytes(b"a = 1 # off\rb = 2\n")
+    with pytest.raises(tomllib.TOMLDecodeError, match="character"):
+        documents.read_toml(path)
+    with pytest.raises(BrokenFile, match=r"^list\.toml:1: is not TOML"):
+        roots.load(entries.load(), path)
+    assert documents.read_text(path) == "a = 1 # off\nb = 2\n"
+    path.write_bytes(b"\xef\xbb\xbfa = 1\r\nb = 2\r\n")
+    assert documents.read_toml(path) == {"a": 1, "b": 2}
+
+
+def test_what_python_cannot_read_is_not_said_to_be_beyond_another_limit() -> None:
+    assert documents.loads("[" * 500 + "]" * 500)
+    with pytest.raises(documents.TooDeep, match=r"^is nested deeper than Python reads$"):
+        documents.loads("[" * 100_000)
 
 
 @pytest.mark.parametrize("part", ["a", "a-1_", '"a.\\"b"', "'a.b'"])

@@ -44,8 +44,8 @@ class NotText(ValueError):
 class TooDeep(Limit):
     """A text has more levels of objects and lists in each other than are read."""
 
-    def __init__(self, most: int = DEEPEST) -> None:
-        super().__init__(f"is nested deeper than {most} levels")
+    def __init__(self, most: str = f"{DEEPEST} levels") -> None:
+        super().__init__(f"is nested deeper than {most}")
 
 
 def read_json(path: Path, most: int = 1 << 29) -> Any:
@@ -71,11 +71,11 @@ def read_toml(path: Path, most: int = 1 << 29) -> dict[str, Any]:
     ValueError
         See `from_toml`; or, as `NotText`, the file is not UTF-8.
     """
-    return from_toml(read_text(path, most))
+    return from_toml(_read(path, most))
 
 
 def read_text(path: Path, most: int = 1 << 29) -> str:
-    """Return the text in a file of at most `most` bytes; a byte order mark at its beginning is skipped.
+    """Return the text in a file of at most `most` bytes; a byte order mark is skipped, and each line ends in LF.
 
     Raises
     ------
@@ -86,12 +86,17 @@ def read_text(path: Path, most: int = 1 << 29) -> str:
     ParameterError
         The path is no text and no `Path`, or `most` is no integer of at least 0; so it is for the functions above.
     """
+    return _read(path, most).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _read(path: Path, most: int) -> str:
+    """Return the text in a file with its line ends: in TOML a lone CR is none."""
     if not isinstance(path, (str, Path)):
         raise ParameterError("path", type(path).__name__, "a path of the file system, as text or Path")
     if type(most) is not int or most < 0:
         raise ParameterError("most", most, "a number of bytes, at least 0")
     try:
-        return system.regular(Path(path), most).read_text(encoding="utf-8-sig")
+        return system.regular(Path(path), most).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = 1 + error.object[: error.start].count(b"\n")
         raise NotText(f"is not UTF-8 in line {line}") from None
@@ -105,7 +110,10 @@ def from_json(text: str) -> Any:
     ValueError
         The text is not JSON, as `NotJSON` with a line in most cases; or, as `Limit`, it is beyond a limit.
     """
-    value = loads(text)
+    try:
+        value = loads(text)
+    except TooDeep:
+        raise TooDeep from None
     if too_deep(value, DEEPEST):
         raise TooDeep
     return value
@@ -138,7 +146,7 @@ def loads(text: str) -> Any:
     except json.JSONDecodeError as error:
         raise NotJSON(error.msg, error.lineno) from None
     except RecursionError:
-        raise TooDeep from None
+        raise TooDeep("Python reads") from None
 
 
 def _no_constant(name: str) -> NoReturn:

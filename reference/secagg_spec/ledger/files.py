@@ -106,14 +106,14 @@ def tables(path: Path, name: str) -> Sequence[dict[str, Any]]:
 def _read(path: Path) -> tuple[str, Data]:
     """Return the text of a file, and what it says as TOML."""
     try:
-        text = system.regular(path).read_text(encoding="utf-8-sig")
+        text = system.regular(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = 1 + error.object[: error.start].count(b"\n")
         raise BrokenFile(f"{path.name}:{line}: cannot be read: it is not UTF-8") from None
     except OSError as error:
         raise BrokenFile(f"{path.name}: cannot be read: {error.strerror}") from None
     try:
-        return text, _parsed(text)
+        return text.replace("\r\n", "\n"), _parsed(text)
     except documents.Limit as limit:
         raise BrokenFile(f"{path.name}: cannot be read: it {limit}") from None
     except tomllib.TOMLDecodeError as error:
