@@ -172,6 +172,7 @@ def test_squares_are_those_of_the_differences() -> None:
     data = digits.Digits("some", IMAGES, 255.0, np.array([7, 2]))
     image = np.linspace(0, 1, 9).reshape(3, 3)
     assert np.allclose(data.squares(image), np.square(IMAGES / 255 - image).sum(axis=(1, 2)))
+    assert np.allclose(np.diag([data.squares(own) for own in IMAGES / 255]), 0, atol=1e-12)
 
 
 def test_the_images_of_scikit_learn_are_there() -> None:

@@ -55,6 +55,7 @@ NETS = ("conv", "dense")
 MOST_NUMBERS = 2**26
 _SMOOTHING = 1e-5
 _HIGHEST = 99.0
+_ROUNDING = 1e-9
 Update: TypeAlias = tuple[Tensor, ...]
 Say: TypeAlias = Callable[[str], None]
 
@@ -337,7 +338,8 @@ def _row(settings: Settings, free: Played, held: Played, own: tuple[Digits, Real
 def _found(images: RealArray, data: Digits, original: RealArray) -> Found:
     """Return recovered images, with their similarity to the user's own."""
     near = max(images, key=lambda image: similarity(image, original))
-    return Found(images, similarity(near, original), int((data.squares(near) < np.square(near - original).sum()).sum()))
+    nearer = data.squares(near) + _ROUNDING < np.square(near - original).sum()
+    return Found(images, similarity(near, original), int(nearer.sum()))
 
 
 def _known(settings: Settings, played: Played, users: tuple[int, ...]) -> Update | None:

@@ -24,7 +24,6 @@ CLASSES = 10
 """The digits."""
 _CHUNK = 4096
 _MOST = 1 << 28
-_ROUNDING = 1e-9
 _SQUARE = 1e150
 """The largest magnitude of values whose squares are added."""
 _IMAGES, _LABELS = "mnist/train-images-idx3-ubyte.gz", "mnist/train-labels-idx1-ubyte.gz"
@@ -89,7 +88,7 @@ class Digits:
             part = flat[start : start + _CHUNK].astype(np.float64) / self.largest
             lengths[start : start + _CHUNK] = np.square(part).sum(axis=1)
             products[start : start + _CHUNK] = part @ image.ravel()
-        return np.asarray(lengths - 2 * products + np.square(image).sum() + _ROUNDING)
+        return np.asarray(lengths - 2 * products + np.square(image).sum())
 
     def mean(self) -> RealArray:
         """Return the mean of all images, in [0, 1]."""
