@@ -223,3 +223,9 @@ def test_alpha_outside_its_range_is_refused(alpha: float) -> None:
 def test_more_classes_than_any_data_set_has_are_refused(classes: int) -> None:
     with pytest.raises(ParameterError, match=r"^classes = .*: must be an integer in \[1, 1048576\]$"):
         partitions.label_counts(np.zeros(1, np.int64), [np.array([0])], classes)
+
+
+def test_more_counts_than_fit_into_memory_are_refused() -> None:
+    part = np.zeros(1, np.int64)
+    with pytest.raises(ParameterError, match=r"^len\(parts\) \* classes = 5242880000: must be an integer in \[0, 268"):
+        partitions.label_counts(part, [part] * 5000, 2**20)

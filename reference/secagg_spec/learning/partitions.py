@@ -27,7 +27,7 @@ Parts: TypeAlias = tuple[IntArray, ...]
 PARTITIONS = ("iid", "by-class", "dirichlet", "writers")
 ALPHAS = (1e-3, 1e6)
 """The smallest and the largest alpha."""
-_MOST_USERS = 10**6
+_MOST_USERS, _MOST_COUNTS = 10**6, 2**28
 
 
 def split(
@@ -82,12 +82,14 @@ def label_counts(labels: IntArray, parts: Sequence[IntArray], classes: int) -> I
     ------
     ParameterError
         The labels are no int64 vector, the parts are no vectors of numbers of samples, or there are no classes,
-        or more than 2^20.
+        more than 2^20, or more than 2^28 counts in all.
     OutOfRange
         A label is outside [0, classes).
     """
     check_labels("labels", labels, validate.integer("classes", classes, 1, 2**20))
-    counts = [np.bincount(labels[part], minlength=classes) for part in _numbers(parts, len(labels))]
+    numbers = _numbers(parts, len(labels))
+    validate.integer("len(parts) * classes", len(numbers) * classes, 0, _MOST_COUNTS)
+    counts = [np.bincount(labels[part], minlength=classes) for part in numbers]
     return np.array(counts, dtype=np.int64).reshape(len(counts), classes)
 
 
