@@ -162,14 +162,25 @@ OTHER: Any = None
         (lambda: models.Maxima(2, 0), "stride = 0: "),
         (lambda: models.Model("x", OTHER), "layers = 'NoneType': "),
         (lambda: models.Model("x", (models.Positive(), OTHER)), r"layers = \['Positive', 'NoneType'\]: must be layers"),
-        (lambda: models.Model("x", ()), "the least size of a layer = 0: "),
-        (lambda: models.Model("x", (models.Positive(),)), "the least size of a layer = 0: "),
+        (lambda: models.Model("x", ()), r"layers = \[\]: must be layers, one or more with parameters$"),
+        (lambda: models.Model("x", (models.Positive(),)), r"layers = \['Positive'\]: must be layers, one or more with"),
         (lambda: models.Model("x", (models.Dense(2**20, 2**20),)), r"d = .*: must be an integer in \[1, 268435456\]"),
     ],
 )  # fmt: skip
 def test_layers_and_models_of_other_sizes_are_refused(make: Callable[[], object], said: str) -> None:
     with pytest.raises(ParameterError, match=f"^{said}"):
         make()
+
+
+@pytest.mark.parametrize("kernel", [3, 8])
+def test_a_model_whose_outputs_are_no_logits_has_no_score(kernel: int) -> None:
+    data, model = stand_in.dataset(), models.Model("x", (models.Convolution(1, 10, kernel),))
+    for call in (lambda: model.check(data.train), lambda: model.evaluate(np.zeros(model.d), data.train)):
+        with pytest.raises(
+            ParameterError, match=r"^layers = .*: must be such that the outputs have the shape \(n, 10\)$"
+        ):
+            call()
+    models.Model("x", (models.Dense(64, 10), models.Positive())).check(data.train)
 
 
 def test_sizes_of_numpy_become_those_of_python() -> None:

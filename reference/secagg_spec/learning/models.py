@@ -197,7 +197,9 @@ class Model:
             raise ParameterError("layers", list(map(validate.class_of, layers)), "layers, such as Dense and Positive")
         object.__setattr__(self, "layers", tuple(layers))
         object.__setattr__(self, "shapes", tuple(shape for layer in layers for shape in layer.shapes))
-        validate.integer("the least size of a layer", min(map(min, self.shapes), default=0), 1)
+        if not self.shapes:
+            raise ParameterError("layers", list(map(validate.class_of, layers)), "layers, one or more with parameters")
+        validate.integer("the least size of a layer", min(map(min, self.shapes)), 1)
         validate.integer("d", self.d, 1, _MOST)
 
     @property
@@ -263,6 +265,8 @@ class Model:
 
         Raises
         ------
+        ParameterError
+            The outputs of the last layer are no logits (n, classes), as those of a convolution.
         LengthMismatch
             The images have another shape than the model is for.
         OutOfRange
@@ -270,10 +274,13 @@ class Model:
         """
         check_labels("samples.y", samples.y, self.classes)
         try:  # without memory and numbers: shapes alone
-            self.logits(self.views(torch.empty(self.d, device="meta")), torch.empty(samples.x[:1].shape, device="meta"))
+            parameters, images = torch.empty(self.d, device="meta"), torch.empty(samples.x[:1].shape, device="meta")
+            logits = self.logits(self.views(parameters), images).shape
         except RuntimeError:
             shape = samples.x.shape[1:]
             raise LengthMismatch("samples.x.shape[1:]", shape, f"that of images for the model {self.name}") from None
+        if logits[1:] != (self.classes,):
+            raise ParameterError("layers", self.layers, f"such that the outputs have the shape (n, {self.classes})")
 
     def evaluate(self, vector: RealArray, samples: Samples, device: str = "cpu") -> tuple[float, float]:
         """Return the share of samples that a model (d,) classifies correctly, and its mean cross-entropy in nats.
@@ -286,7 +293,7 @@ class Model:
         LengthMismatch
             The vector does not have d numbers, there are no samples, or the images do not fit the model.
         ParameterError
-            PyTorch has no such device here.
+            PyTorch has no such device here, or the outputs of the model are no logits (n, classes).
         OutOfRange
             A number of the vector is not finite, or a label is no class of the model (EXP-02).
         """
