@@ -210,7 +210,7 @@ def test_what_cannot_be_trained_is_refused() -> None:
         trainer.train(np.zeros((1, 650)), parts_of([2]), generators(1), -1.0)
 
 
-@pytest.mark.parametrize("rate", [1e39, 1e300])
+@pytest.mark.parametrize("rate", [1e39, 1e300, 1e-46, 1e-50])
 def test_a_rate_beyond_binary32_is_refused(rate: float) -> None:
     with pytest.raises(OutOfRange, match=r"^rate = .*: must be a finite number above 0, in the range of binary32$"):
         LocalSGD(1, 1, rate)

@@ -60,7 +60,8 @@ class LocalSGD(validate.Plain):
     ParameterError
         The epochs or the batch size are not an integer above 0.
     OutOfRange
-        The rate is not a number above 0 in the range of binary32, or momentum or decay is not in [0, 1).
+        The rate is not a number above 0 in the range of binary32, or is rounded to 0 there, or momentum or decay is not
+        in [0, 1).
     """
 
     epochs: int
@@ -97,7 +98,7 @@ class Trainer:
     Raises
     ------
     ParameterError
-        No engine has this name, or the engine cannot train this model this way.
+        No engine has this name, or the engine cannot train this model this way, or its outputs are no logits.
     OutOfRange
         A label is no class of the model (EXP-02).
     LengthMismatch
@@ -311,7 +312,7 @@ def _pairs(parameters: Tensors) -> list[tuple[torch.Tensor, torch.Tensor]]:
 
 def _positive(name: str, value: float) -> float:
     """Return the learning rate when it is valid."""
-    if not validate.finite(value) or not 0 < value <= _LARGEST:
+    if not validate.finite(value) or not 0 < value <= _LARGEST or not np.float32(value):
         raise OutOfRange(name, value, "a finite number above 0, in the range of binary32")
     return float(value)
 
