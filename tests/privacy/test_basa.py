@@ -357,6 +357,13 @@ def test_a_recovery_that_leaves_masks_is_seen(monkeypatch: pytest.MonkeyPatch) -
     assert recovers(Epoch(RING, SETTLE, happened(ACCEPTED, ACCEPTED)))
 
 
+@pytest.mark.requirement("ERR-02")
+def test_a_ring_that_is_too_small_to_recover_in_is_named() -> None:
+    assert recovers(Epoch(Ring(7), SETTLE, happened(ACCEPTED, ACCEPTED)))
+    with pytest.raises(ParameterError, match=r"^ring\.modulus = 5: must be an integer >= 7$"):
+        Epoch(Ring(5), SETTLE, happened(ACCEPTED, ACCEPTED)).recovered()
+
+
 @pytest.mark.requirement("BAA-26")
 @given(st.data())
 def test_the_core_that_is_probed_is_the_one_that_runs(data: st.DataObject) -> None:

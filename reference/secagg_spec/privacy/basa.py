@@ -310,11 +310,12 @@ class Epoch:
         """Return the output of `recover` on the accepted updates and the released masks.
 
         `recover` runs on the coefficients themselves, each as one element of a vector; R is at least 7. Raises
-        `LengthMismatch` if no update is accepted; so does `recovers`.
+        `LengthMismatch` if no update is accepted, and `ParameterError` for a smaller R; so does `recovers`.
         """
         situation = self.situation
         if not situation.accepted:
             raise LengthMismatch("len(accepted)", 0, "1 or more")
+        validate.integer("ring.modulus", self.ring.modulus, 7)
         masked = [self.masked[u] for u in situation.accepted]
         own = [self.self_mask(u) for u in situation.accepted] if self.rule.own else []
         joined = join([*masked, *own, *(self.mask(u, j) for u, j in self._left())])
