@@ -100,7 +100,7 @@ class History:
 
     def changed(self, id: str) -> list[str]:
         """Return the versions in which the words of a clause changed; raises `HistoryError` for an unknown id."""
-        if id not in self.clauses:
+        if not isinstance(id, str) or id not in self.clauses:
             raise HistoryError(f"there is no clause {schemas.shown(id)}")
         pairs = itertools.pairwise(self.clauses[id])
         return [new.since for old, new in pairs if new.words not in ("", old.words)]
