@@ -101,7 +101,8 @@ def _guarded(function: Callable[..., Any], kind: type | None = None) -> Callable
             if type(value) not in fitting:
                 taken = wanted.check(name, value)
                 if taken is value:
-                    fitting.add(type(value))
+                    if not hasattr(value, "shape"):  # an array may have no axes
+                        fitting.add(type(value))
                 elif at < count:
                     given = (*given[:at], taken, *given[at + 1 :])
                 else:
