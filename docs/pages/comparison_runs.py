@@ -139,8 +139,8 @@ def counting() -> Iterator[Mapping[int, Work]]:
         done[turn[0]].products += a.size * (b.size // b.shape[0])
         return multiplies(ring, a, b)
 
-    def weighted_sum(ring: Ring, weights: Any, rows: Any) -> Any:
-        before, result = done[turn[0]].products, weighs(ring, weights, rows)
+    def weighted_sum(ring: Ring, weights: Any, rows: Any, **named: Any) -> Any:
+        before, result = done[turn[0]].products, weighs(ring, weights, rows, **named)
         done[turn[0]].products = before + len(weights) * len(result)
         return result
 
