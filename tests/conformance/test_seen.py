@@ -583,7 +583,7 @@ READ = {
 """How each option or argument that names a file to read is given; promote reads --into behind its first file only."""
 WRITTEN = {"--json", "--html", "--markdown", "--badge", "--junit", "--baseline", "--repro", "--out", "--svg"}
 WRITTEN |= {"--write-log", "--into"}
-FOLDERS = {"--data-dir"}
+FOLDERS = {"--data-dir", "--texts"}
 
 
 def paths(parser: argparse.ArgumentParser, words: str) -> Iterator[str]:

@@ -40,7 +40,8 @@ OTHERS = ("events", "learning", "planning", "privacy", "recording", "traces")
 CHECKED = "for checked arguments"
 BY_PROGRAM = {
     "octets": {"name"}, "require_phase": {"phases", "actual", "expected"}, "check_inbox": {"kinds"}, "measured": {"n"},
-    "probe": {"inputs", "together"}, "take": {"count"},
+    "probe": {"inputs", "together"}, "take": {"count"}, "taken": {"count"},
+    "guard": {"module"}, "add": {"names"}, "subtract": {"names"}, "multiply": {"names"},
 }  # fmt: skip
 """Arguments that the program names itself: a field of a message, a phase, how many users are measured, what a given
 function takes, how many bytes are drawn."""
@@ -94,6 +95,7 @@ class Public:
     function: Callable[..., Any]
     hidden: str = ""
     changes: bool = False
+    of_a_class: bool = False
 
 
 def _modules(layers: Sequence[str]) -> Iterator[ModuleType]:
@@ -106,7 +108,7 @@ def _modules(layers: Sequence[str]) -> Iterator[ModuleType]:
 
 def functions() -> dict[CodeType, Public]:
     """Return the public functions of the layers by their code."""
-    return {code: one for code, one in _defined(LAYERS) if not inspect.isclass(one.function) and not one.hidden}
+    return {code: one for code, one in _defined(LAYERS) if not one.of_a_class}
 
 
 def _defined(layers: Sequence[str]) -> Iterator[tuple[CodeType, Public]]:
@@ -125,14 +127,17 @@ def _defined(layers: Sequence[str]) -> Iterator[tuple[CodeType, Public]]:
 def _members(named: str, kind: type) -> Iterator[tuple[CodeType, Public]]:
     frozen = is_dataclass(kind) and getattr(kind, "__dataclass_params__").frozen  # noqa: B009
     if inspect.isfunction(made := vars(kind).get("__init__")):
-        yield inspect.unwrap(made).__code__, Public(named, kind, "self")
+        yield inspect.unwrap(made).__code__, Public(named, kind, "self", of_a_class=True)
     for name, value in vars(kind).items():
         if name.startswith("_") or CHECKED in (inspect.getdoc(value) or ""):
             continue
         if isinstance(value, classmethod):
-            yield inspect.unwrap(value.__func__).__code__, Public(f"{named}.{name}", getattr(kind, name), "cls")
+            yield (
+                inspect.unwrap(value.__func__).__code__,
+                Public(f"{named}.{name}", getattr(kind, name), "cls", False, True),
+            )
         elif inspect.isfunction(value) and "self" in inspect.signature(value).parameters:
-            yield inspect.unwrap(value).__code__, Public(f"{named}.{name}", value, changes=not frozen)
+            yield inspect.unwrap(value).__code__, Public(f"{named}.{name}", value, changes=not frozen, of_a_class=True)
 
 
 @contextmanager
@@ -210,7 +215,11 @@ def _near(old: Any, random: Random) -> list[Any]:
 
 def _near_array(old: Array) -> list[Any]:
     full = [np.full_like(old, np.iinfo(old.dtype).max)] if old.dtype.kind in "iu" else []
-    full = [np.full_like(old, value) for value in (np.nan, np.inf, -1e300)] if old.dtype.kind == "f" else full
+    full = (
+        [np.full_like(old, value) for value in (np.nan, np.inf, np.finfo(old.dtype).min / 1e8)]
+        if old.dtype.kind == "f"
+        else full
+    )
     return [old[:-1], old[::-1], old[None], np.append(old, old), old[:0], np.asfortranarray(old), *full]
 
 

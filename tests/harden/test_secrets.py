@@ -58,6 +58,7 @@ PLAIN = {
     ("polynomial", "alpha"),
     ("fraction", "value"),
     ("integer", "value"),
+    ("one_of", "value"),
     ("hash_keys", "keys"),
 }
 """Arguments that are named as secret ones are, and hold public numbers."""

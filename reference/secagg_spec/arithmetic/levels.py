@@ -50,9 +50,9 @@ class Range:
     def value(self, numbers: RealArray, levels: int | RealArray) -> RealArray:
         """Return r1 + Delta_K * k for each number k, and exactly r2 for k = K - 1; each number may have its own K.
 
-        Raises `ParameterError` for levels below 2 (HSA-10).
+        Raises `ParameterError` for levels outside of [2, 2**31] (HSA-10).
         """
-        if np.min(levels, initial=MAX_LEVELS) < 2:
+        if np.min(levels, initial=MAX_LEVELS) < 2 or np.max(levels, initial=2) > MAX_LEVELS:
             raise ParameterError("levels", levels, "integers in [2, 2**31]")
         share = numbers / (np.asarray(levels, np.float64) - 1)
         return np.asarray(self.low * (1 - share) + self.high * share, np.float64)

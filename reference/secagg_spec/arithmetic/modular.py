@@ -26,6 +26,7 @@ Summand: TypeAlias = UintArray | Iterator[NDArray[Any]]
 """A vector, or its consecutive pieces."""
 MAX_MODULUS = 2**32
 DEFAULT_PRIME = 2**32 - 5
+_PAIR = ("a", "b")
 _PIECE = 2**16
 _BASES = tuple(n for n in range(2, 114) if all(n % p for p in range(2, n)))
 _FEW = 64
@@ -87,19 +88,19 @@ class Ring:
         """Return `value` when it is an array of elements of this ring with the given shape (MOD-06, MOD-07)."""
         return validate.elements(name, value, self.modulus, shape)
 
-    def add(self, a: UintArray, b: UintArray) -> UintArray:
-        """Return a + b, elementwise; `a` and `b` have the same shape (MOD-03)."""
-        a, b = self._pair(a, b)
+    def add(self, a: UintArray, b: UintArray, *, names: tuple[str, str] = _PAIR) -> UintArray:
+        """Return a + b, elementwise; `a` and `b` have the same shape (MOD-03). An error calls them `names`."""
+        a, b = self._pair(a, b, names)
         return (a + b) % self._m
 
-    def subtract(self, a: UintArray, b: UintArray) -> UintArray:
+    def subtract(self, a: UintArray, b: UintArray, *, names: tuple[str, str] = _PAIR) -> UintArray:
         """Return a - b, elementwise; `a` and `b` have the same shape (MOD-03)."""
-        a, b = self._pair(a, b)
+        a, b = self._pair(a, b, names)
         return (a + (self._m - b)) % self._m
 
-    def multiply(self, a: UintArray, b: UintArray) -> UintArray:
+    def multiply(self, a: UintArray, b: UintArray, *, names: tuple[str, str] = _PAIR) -> UintArray:
         """Return a * b, elementwise; `a` and `b` have the same shape (MOD-03). Exact: products are below 2**64."""
-        a, b = self._pair(a, b)
+        a, b = self._pair(a, b, names)
         return (a * b) % self._m
 
     def sum(self, rows: UintArray) -> UintArray:
@@ -211,9 +212,9 @@ class Ring:
         signed = values.astype(np.int64)
         return np.where(signed <= (self.modulus - 1) // 2, signed, signed - self.modulus)
 
-    def _pair(self, a: UintArray, b: UintArray) -> tuple[UintArray, UintArray]:
-        a = self.check("a", a, None)
-        return a, self.check("b", b, a.shape)
+    def _pair(self, a: UintArray, b: UintArray, names: tuple[str, str]) -> tuple[UintArray, UintArray]:
+        a = self.check(names[0], a, None)
+        return a, self.check(names[1], b, a.shape)
 
 
 class PrimeField(Ring):

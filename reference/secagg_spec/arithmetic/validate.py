@@ -457,6 +457,11 @@ def users(name: str, value: object, count: int) -> tuple[int, ...]:
     return entries
 
 
+def entry(name: str, key: object) -> str:
+    """Return what an error calls an entry of a mapping; a key that is no number of a user is not shown (ERR-03)."""
+    return f"{name}[{key}]" if isinstance(key, (int, np.integer)) and 0 <= key <= MAX_COUNT else name
+
+
 def user_set(name: str, value: object, count: int) -> tuple[int, ...]:
     """Return distinct users in ``[0, count)`` of any collection, ascending; the errors are those of `users`."""
     return tuple(sorted(users(name, [*collection(name, value, "users")], count)))

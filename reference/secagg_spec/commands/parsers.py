@@ -33,7 +33,7 @@ it found so far.
 
 exit codes:
   0  no check failed, or all failures were expected
-  1  a check failed, or an expectation is stale: its check passed in a round of as
+  1  a check failed, or an expectation is stale: its check passed in a round of
      many cases as conform asks for, or failed otherwise
   2  wrong usage, or a file that cannot be used or written
   3  the adapter could not be used, or a check could not be run, and none

@@ -22,7 +22,8 @@ from typing import Any, Concatenate, Generic, NamedTuple, TypeAlias, TypeVar
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import first_class, guard
 from secagg_spec.errors import InconsistentSets, Malformed, ParameterError, Replay, UnknownUser, WrongPhase
-from secagg_spec.protocols.codec import AnyMessage, Message, check_fields, check_header, encode
+from secagg_spec.protocols import codec
+from secagg_spec.protocols.codec import AnyMessage, Message
 
 SERVER = 2**32 - 1
 AUTHORITY = 2**32 - 2
@@ -472,7 +473,7 @@ def check_inbox(inbox: Inbox) -> Inbox:
     for message in validate.sequence("inbox", inbox, "messages"):
         if not isinstance(message, Message):
             raise ParameterError("inbox", message, "a sequence of messages")
-        check_header(message)
+        codec.check_header(message)
     return inbox
 
 
@@ -545,7 +546,7 @@ def parcels(
         if message.receiver in sent:
             raise Replay(f"{name} from {message.sender} to {message.receiver} came twice", who)
         try:
-            check_fields(message)
+            codec.check_fields(message)
         except ParameterError as error:
             raise Malformed(f"{name} from {message.sender} to {message.receiver}: {error}", who) from error
         sent[message.receiver] = message
@@ -594,7 +595,7 @@ def require_phase(phases: Sequence[str], actual: str, expected: str) -> None:
 
 def sizes(messages: Iterable[Message]) -> int:
     """Return the total number of bytes of messages."""
-    return sum(len(encode(message)) for message in messages)
+    return sum(len(codec.encode(message)) for message in messages)
 
 
 guard(__name__)

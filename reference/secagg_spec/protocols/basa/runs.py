@@ -15,8 +15,8 @@ from secagg_spec import errors
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.crypto import entropy
 from secagg_spec.crypto.boxes import KeyRing, PositionKeys
-from secagg_spec.crypto.entropy import Source, check_source, draw_scalars, taken
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.prg import KEY_BYTES, check_key
 from secagg_spec.crypto.signatures import verification_key
@@ -96,18 +96,22 @@ def open_session(
     return steps.Network(table_of(made), states)
 
 
-def draw_signing_keys(parameters: Parameters, source: Source) -> SigningKeys:
+def draw_signing_keys(parameters: Parameters, source: entropy.Source) -> SigningKeys:
     """Draw the signing keys of all users and of the authority."""
-    return SigningKeys(tuple(taken(source, KEY_BYTES) for _ in range(parameters.N)), taken(source, KEY_BYTES))
+    return SigningKeys(
+        tuple(entropy.taken(source, KEY_BYTES) for _ in range(parameters.N)), entropy.taken(source, KEY_BYTES)
+    )
 
 
-def draw_hidden(parameters: Parameters, step: steps.Step[Any], source: Source) -> steps.Randomness:
+def draw_hidden(parameters: Parameters, step: steps.Step[Any], source: entropy.Source) -> steps.Randomness:
     """Draw the sampled values of a step, except the rounding (section 10)."""
     p, released = parameters, parameters.positions * parameters.settle
     lengths = {"pair_keys": p.positions, "self_keys": released, "seeds": p.positions, "box_key": 1}
     scalars = {"box_secrets": p.positions, "key_blindings": 2 * (released if step.phase == "close" else 1)}
     return {
-        name: draw_scalars(source, scalars[name]) if name in scalars else taken(source, KEY_BYTES * lengths[name])
+        name: entropy.draw_scalars(source, scalars[name])
+        if name in scalars
+        else entropy.taken(source, KEY_BYTES * lengths[name])
         for name in step.randomness
         if name != "rounding"
     }
@@ -138,14 +142,14 @@ class Run:
     def __init__(
         self,
         parameters: Parameters,
-        source: Source,
+        source: entropy.Source,
         *,
         session: bytes,
         round: int,
         ring: KeyRing | None = None,
     ) -> None:
         self.parameters = parameters
-        check_source(source)
+        entropy.check_source(source)
         self.source = source
         keys = draw_signing_keys(parameters, source)
         self.network = open_session(parameters, keys, session=session, round=round, ring=ring)

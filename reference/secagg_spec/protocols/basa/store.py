@@ -18,7 +18,7 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import UintArray, frozen
-from secagg_spec.crypto.boxes import PER_POSITION, Encryption, KeyRing, PositionKeys
+from secagg_spec.crypto import boxes
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.prg import check_key
 from secagg_spec.errors import ParameterError, ProtocolError
@@ -60,7 +60,7 @@ def store_server(state: server.ServerState) -> dict[str, Any]:
     }
 
 
-def restore_server(data: Mapping[str, Any], encryption: Encryption = PER_POSITION) -> server.ServerState:
+def restore_server(data: Mapping[str, Any], encryption: boxes.Encryption = boxes.PER_POSITION) -> server.ServerState:
     """Return the server that resumes from the data of `store_server` (BAA-44).
 
     Raises
@@ -71,7 +71,7 @@ def restore_server(data: Mapping[str, Any], encryption: Encryption = PER_POSITIO
     return _restored(data, SERVER_FORMAT, _SERVER, lambda: _server(data, encryption), store_server)
 
 
-def _server(data: Mapping[str, Any], encryption: Encryption) -> server.ServerState:
+def _server(data: Mapping[str, Any], encryption: boxes.Encryption) -> server.ServerState:
     known, epoch = _session(data, encryption), data["epoch"]
     if epoch is not None:
         validate.integer("epoch", epoch, 0, messages.LAST_EPOCH)
@@ -191,7 +191,7 @@ def store_authority(state: authority.AuthorityState) -> dict[str, Any]:
     }
 
 
-def restore_authority(data: Mapping[str, Any], ring: KeyRing | None = None) -> authority.AuthorityState:
+def restore_authority(data: Mapping[str, Any], ring: boxes.KeyRing | None = None) -> authority.AuthorityState:
     """Return the authority that resumes from the data of `store_authority`; `ring` must be of the same kind as before.
 
     Raises
@@ -199,11 +199,11 @@ def restore_authority(data: Mapping[str, Any], ring: KeyRing | None = None) -> a
     ParameterError
         The data is not what `store_authority` returns, or no steps lead to the state.
     """
-    made = PositionKeys() if ring is None else ring
+    made = boxes.PositionKeys() if ring is None else ring
     return _restored(data, AUTHORITY_FORMAT, _AUTHORITY, lambda: _authority(data, made), store_authority)
 
 
-def _authority(data: Mapping[str, Any], ring: KeyRing) -> authority.AuthorityState:
+def _authority(data: Mapping[str, Any], ring: boxes.KeyRing) -> authority.AuthorityState:
     known = _session(data, ring.encryption)
     signing, epoch, is_open = validate.from_hex("signing", data["signing"]), data["epoch"], data["is_open"]
     validate.integer("epoch", epoch, 0, messages.LAST_EPOCH + 1)
@@ -265,7 +265,7 @@ def store_user(state: user.UserState) -> dict[str, Any]:
     }
 
 
-def restore_user(data: Mapping[str, Any], encryption: Encryption = PER_POSITION) -> user.UserState:
+def restore_user(data: Mapping[str, Any], encryption: boxes.Encryption = boxes.PER_POSITION) -> user.UserState:
     """Return the user that resumes from the data of `store_user`.
 
     Raises
@@ -276,7 +276,7 @@ def restore_user(data: Mapping[str, Any], encryption: Encryption = PER_POSITION)
     return _restored(data, USER_FORMAT, _USER, lambda: _user(data, encryption), store_user)
 
 
-def _user(data: Mapping[str, Any], encryption: Encryption) -> user.UserState:
+def _user(data: Mapping[str, Any], encryption: boxes.Encryption) -> user.UserState:
     known = _session(data, encryption)
     signing, phase = validate.from_hex("signing", data["signing"]), _one_of("phase", data["phase"], _USER_PHASES)
     start = user.user_start(known.parameters, known.id, data["user"], signing=signing, **_public(known))
@@ -334,7 +334,7 @@ def _stored_session(session: messages.Session) -> dict[str, Any]:
     }
 
 
-def _session(data: Mapping[str, Any], encryption: Encryption) -> messages.Session:
+def _session(data: Mapping[str, Any], encryption: boxes.Encryption) -> messages.Session:
     _check_same("encryption", data["encryption"], encryption.name, encryption.name)
     numbers = validate.members("parameters", data["parameters"], Parameters)
     function = Staleness(**validate.members("staleness", numbers["staleness"], Staleness))

@@ -225,8 +225,7 @@ def mask_update(
     field: modular.PrimeField, total_weight: int, update: validate.UintArray, mask: validate.UintArray
 ) -> validate.UintArray:
     """Return y_i = Delta_i + z_i, d elements, for an update that the buffer can carry (BSA-04 to BSA-06)."""
-    field.check("mask", mask, field.check("update", update, (None,)).shape)
-    return field.add(buffers.check_update(field, total_weight, update), mask)
+    return field.add(buffers.check_update(field, total_weight, update), mask, names=("update", "mask"))
 
 
 def weigh(parameters: Parameters, round: int, stamps: Sequence[int], draws: Sequence[float]) -> tuple[int, ...]:

@@ -134,9 +134,7 @@ class AggregatedShare(codec.Message):
 
 def mask_update(field: modular.PrimeField, update: UintArray, mask: UintArray) -> UintArray:
     """Return y_i = x_i + z_i, d elements (LSA-02, LSA-03; BASecAgg appendix A.2)."""
-    update = field.check("update", update, (None,))
-    field.check("mask", mask, update.shape)
-    masked = field.add(update, mask)
+    masked = field.add(update, mask, names=("update", "mask"))
     if masked.size == 0:
         raise errors.LengthMismatch("update", update, "d >= 1 elements")
     return masked
@@ -431,7 +429,7 @@ def draw_randomness(parameters: Parameters, sources: Mapping[int, entropy.Source
     """Draw the mask and the noise of each user from its source (spec/lightsecagg.md, section 7)."""
     shape = (parameters.T, parameters.share_length)
     for user, source in sources.items():
-        entropy.check_source(source, f"sources[{user}]")
+        entropy.check_source(source, validate.entry("sources", user))
     return {
         user: {
             "mask": entropy.draw_elements(source, parameters.field, (parameters.d,)),

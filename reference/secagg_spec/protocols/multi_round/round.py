@@ -41,7 +41,6 @@ from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.selection import batches
-from secagg_spec.selection.batches import in_family, whole_batches
 from secagg_spec.selection.strategies import Counts
 
 PURPOSE = "multi-round"
@@ -129,7 +128,7 @@ def whole_inputs(parameters: batches.Parameters, arrived: Sequence[int]) -> tupl
     UnknownUser, DuplicateUser
         A user is outside [0, K), or named twice.
     """
-    return whole_batches(round_batches(parameters), validate.users("arrived", arrived, parameters.K))
+    return batches.whole_batches(round_batches(parameters), validate.users("arrived", arrived, parameters.K))
 
 
 def check_choice(parameters: batches.Parameters, user: int, chosen: Sequence[int]) -> tuple[int, ...]:
@@ -198,7 +197,7 @@ def _is_choice(parameters: batches.Parameters, chosen: Sequence[int]) -> bool:
     """Return whether the users are in ascending order and form a set of the family."""
     ascends = all(before < after for before, after in pairwise(chosen))
     inside = bool(chosen) and min(chosen) >= 0 and max(chosen) < parameters.N
-    return ascends and inside and in_family(parameters, chosen)
+    return ascends and inside and batches.in_family(parameters, chosen)
 
 
 def _some(users: Sequence[int]) -> str:

@@ -496,7 +496,7 @@ def masked_sums(
     `sums` are those of other users, if any, and are in what is returned.
     """
     for user, vector in masked.items():
-        name = f"masked[{user}]"
+        name = validate.entry("masked", user)
         validate.array_shape(name, validate.array(name, vector, np.uint64), (parameters.d,))
     before = sums or tuple(part.ring.zeros(part.length) for part in parameters.parts)
     return tuple(_masked_sum(part, masked, total) for part, total in zip(parameters.parts, before, strict=True))
@@ -686,7 +686,7 @@ TABLE: steps.Table = (
 def draw_randomness(parameters: Numbers, sources: Mapping[int, entropy.Source]) -> dict[int, steps.Randomness]:
     """Draw the sampled values of each user from its source (spec/secagg.md, section 8)."""
     for user, source in sources.items():
-        entropy.check_source(source, f"sources[{user}]")
+        entropy.check_source(source, validate.entry("sources", user))
     return {
         user: {
             "sealing_key": entropy.taken(source, prg.KEY_BYTES),
