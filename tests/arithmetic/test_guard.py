@@ -113,7 +113,8 @@ def test_a_list_of_names_is_no_text_and_a_list_of_users_may_be_none() -> None:
 @pytest.mark.requirement("ERR-02")
 def test_an_array_without_axes_is_refused_after_one_with_an_axis_too() -> None:
     names: Any = np.array(["ann", "bob"])
-    for given, wanted in ((names, "a sequence of names"), (np.array("ann"), "a list or another sequence of text")):
+    one: Any = np.array("ann")
+    for given, wanted in ((names, "a sequence of names"), (one, "a list or another sequence of text")):
         with pytest.raises(ParameterError) as refusal:
             Roster.named(given)
         assert str(refusal.value) == f"names = 'ndarray of dtype <U3': must be {wanted}"
