@@ -1,4 +1,4 @@
-"""Every public function, called rightly, and then with another value of the same type in the place of one argument.
+"""Every public function, method and class, called rightly, and then with another value in the place of one argument.
 
 The right calls are recorded while the reference answers vectors and plays rounds, so no list of functions is kept. What
 a type checker sees is not tried. A function whose docstring says "for checked arguments" is the inside of one that
@@ -41,7 +41,7 @@ CHECKED = "for checked arguments"
 BY_PROGRAM = {
     "octets": {"name"}, "require_phase": {"phases", "actual", "expected"}, "check_inbox": {"kinds"}, "measured": {"n"},
     "probe": {"inputs", "together"}, "take": {"count"}, "taken": {"count"},
-    "guard": {"module"}, "add": {"names"}, "subtract": {"names"}, "multiply": {"names"},
+    "guard": {"module"}, "add": {"names"}, "subtract": {"names"},
 }  # fmt: skip
 """Arguments that the program names itself: a field of a message, a phase, how many users are measured, what a given
 function takes, how many bytes are drawn."""
@@ -95,7 +95,6 @@ class Public:
     function: Callable[..., Any]
     hidden: str = ""
     changes: bool = False
-    of_a_class: bool = False
 
 
 def _modules(layers: Sequence[str]) -> Iterator[ModuleType]:
@@ -108,7 +107,7 @@ def _modules(layers: Sequence[str]) -> Iterator[ModuleType]:
 
 def functions() -> dict[CodeType, Public]:
     """Return the public functions of the layers by their code."""
-    return {code: one for code, one in _defined(LAYERS) if not one.of_a_class}
+    return {code: one for code, one in _defined(LAYERS) if code.co_varnames[:1] not in (("self",), ("cls",))}
 
 
 def _defined(layers: Sequence[str]) -> Iterator[tuple[CodeType, Public]]:
@@ -127,17 +126,17 @@ def _defined(layers: Sequence[str]) -> Iterator[tuple[CodeType, Public]]:
 def _members(named: str, kind: type) -> Iterator[tuple[CodeType, Public]]:
     frozen = is_dataclass(kind) and getattr(kind, "__dataclass_params__").frozen  # noqa: B009
     if inspect.isfunction(made := vars(kind).get("__init__")):
-        yield inspect.unwrap(made).__code__, Public(named, kind, "self", of_a_class=True)
+        yield inspect.unwrap(made).__code__, Public(named, kind, "self")
     for name, value in vars(kind).items():
         if name.startswith("_") or CHECKED in (inspect.getdoc(value) or ""):
             continue
         if isinstance(value, classmethod):
             yield (
                 inspect.unwrap(value.__func__).__code__,
-                Public(f"{named}.{name}", getattr(kind, name), "cls", False, True),
+                Public(f"{named}.{name}", getattr(kind, name), "cls"),
             )
         elif inspect.isfunction(value) and "self" in inspect.signature(value).parameters:
-            yield inspect.unwrap(value).__code__, Public(f"{named}.{name}", value, changes=not frozen, of_a_class=True)
+            yield inspect.unwrap(value).__code__, Public(f"{named}.{name}", value, changes=not frozen)
 
 
 @contextmanager

@@ -139,6 +139,14 @@ def test_D_is_the_least_number_that_is_rarely_exceeded(users: int, rate: Fractio
 
 @pytest.mark.requirement("PLN-04")
 @pytest.mark.parametrize(
+    ("rate", "allowed", "D"), [(0, 1, 0), (1, 1, 0), (Fraction(9, 10), 1, 0), (1, Fraction(1, 2), 3)]
+)
+def test_D_where_everybody_drops_out_or_anything_is_allowed(rate: Fraction, allowed: Fraction, D: int) -> None:
+    assert odds.least_dropouts(3, Fraction(rate), Fraction(allowed)) == D
+
+
+@pytest.mark.requirement("PLN-04")
+@pytest.mark.parametrize(
     ("users", "rate", "D"),
     [(3, Fraction(1, 10), 0), (4, Fraction(1, 2), 1), (57, Fraction(1, 2), 28), (100, Fraction(1, 2), 99)],
 )

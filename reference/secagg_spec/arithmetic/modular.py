@@ -94,13 +94,13 @@ class Ring:
         return (a + b) % self._m
 
     def subtract(self, a: UintArray, b: UintArray, *, names: tuple[str, str] = _PAIR) -> UintArray:
-        """Return a - b, elementwise; `a` and `b` have the same shape (MOD-03)."""
+        """Return a - b, elementwise; `a` and `b` have the same shape (MOD-03). An error calls them `names`."""
         a, b = self._pair(a, b, names)
         return (a + (self._m - b)) % self._m
 
-    def multiply(self, a: UintArray, b: UintArray, *, names: tuple[str, str] = _PAIR) -> UintArray:
+    def multiply(self, a: UintArray, b: UintArray) -> UintArray:
         """Return a * b, elementwise; `a` and `b` have the same shape (MOD-03). Exact: products are below 2**64."""
-        a, b = self._pair(a, b, names)
+        a, b = self._pair(a, b, _PAIR)
         return (a * b) % self._m
 
     def sum(self, rows: UintArray) -> UintArray:
