@@ -39,12 +39,12 @@ OTHERS = ("events", "learning", "planning", "privacy", "recording", "traces")
 """The packages that decide, plan and train, and that record and read what happened."""
 CHECKED = "for checked arguments"
 BY_PROGRAM = {
-    "octets": {"name"}, "require_phase": {"phases", "actual", "expected"}, "check_inbox": {"kinds"}, "measured": {"n"},
-    "probe": {"inputs", "together"}, "take": {"count"}, "taken": {"count"},
-    "guard": {"module"}, "add": {"names"}, "subtract": {"names"},
+    "octets": {"name"}, "require_phase": {"phases", "actual", "expected"}, "check_inbox": {"kinds"},
+    "measured": {"n", "repeats"}, "signed_sum": {"terms"}, "probe": {"inputs", "together"}, "take": {"count"},
+    "taken": {"count"}, "guard": {"module"}, "add": {"names"}, "subtract": {"names"},
 }  # fmt: skip
 """Arguments that the program names itself: a field of a message, a phase, how many users are measured, what a given
-function takes, how many bytes are drawn."""
+function takes, how many bytes are drawn; terms are pairs, which a type checker sees."""
 _EACH = 3
 _MANY = 100
 """How many items of an iterator are taken."""
