@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.arithmetic.wide import ring
-from secagg_spec.conformance.adapter import generators, wire
+from secagg_spec.conformance.adapter import generators, results, wire
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.codes import INEXPRESSIBLE
 from secagg_spec.conformance.adapter.connection import Connection
@@ -39,13 +39,15 @@ from secagg_spec.conformance.adapter.wire import (
 from secagg_spec.conformance.cases import valid
 from secagg_spec.conformance.cases.requests import some
 from secagg_spec.conformance.cases.strategies import decimal, possible
-from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
+from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, RESULTS
 from secagg_spec.conformance.sessions.choices import NoCase
 
 NO_CASE = "not run: the declared range holds no case"
 NOT_EXPRESSIBLE = "cannot be expressed: the interface of the implementation cannot say what is asked"
 NOTHING_DECLARED = "not run: the declared ranges, grades and policies hold no case"
 _SEED = "seed"
+_ENTRIES = {"steps", "answers"}
+"""Members of results whose entries are judged one by one, in their order."""
 _USUAL = 100
 """The default number of cases of a run. The `examples` of a check are a part of this number."""
 
@@ -406,10 +408,32 @@ def _with_streams(judge: Judge, wide: bool) -> Judge:
     @wraps(judge)
     def judged(draw: Any, call: Caller) -> None:
         call.caps = call.caps if wide else call.caps.narrow
-        with generators.borrowed(call), contextlib.suppress(NoCase):
-            judge(draw, call)
+        try:
+            with generators.borrowed(call), contextlib.suppress(NoCase):
+                judge(draw, call)
+        except CheckFailed as failed:
+            if failed.verdict == "wrong_value" and (wrong := _of_another_form(call)):
+                raise wrong from failed
+            raise
 
     return judged
+
+
+def _of_another_form(call: Caller) -> CheckFailed | None:
+    """Return the fault of the last answer where it has another form, whose value is not called wrong (CNF-58).
+
+    The entries of scripts are judged one by one, and raw values have forms of their own.
+    """
+    asked, answer = (call.transcript[-1].request, call.transcript[-1].answer) if call.transcript else (None, None)
+    if not isinstance(asked, Request) or asked.raw or answer is None or answer.kind != "result":
+        return None
+    if not call.caps.offers(asked.op) or _ENTRIES & set(RESULTS[asked.op]):
+        return None
+    if not (wrong := results.fault(asked.op, answer.value)):
+        return None
+    failed = CheckFailed("protocol", f"{asked.op}: {wrong}", step=LAST)
+    failed.clauses = ("ADP-15",)
+    return failed
 
 
 def check(

@@ -48,7 +48,7 @@ def ask(call: base.Caller, op: str, params: dict[str, Any], rand: dict[str, Any]
     entries = call.result(op, params, rand).get("steps")
     count = len(params["steps"])
     if not isinstance(entries, list) or len(entries) != count or not all(isinstance(e, dict) for e in entries):
-        raise base.CheckFailed("wrong_value", f"{op}: steps must be a list of {count} entries, one for each step")
+        raise base.CheckFailed("protocol", f"{op}: steps must be a list of {count} entries, one for each step")
     return [Entry(entry, at) for at, entry in enumerate(entries)]
 
 

@@ -55,7 +55,7 @@ def compare(call: Caller, operation: str, got: object, want: Sequence[Entry]) ->
         With the verdict of the first entry that differs.
     """
     if not isinstance(got, list) or len(got) != len(want) or not all(isinstance(entry, dict) for entry in got):
-        raise CheckFailed("wrong_value", f"{operation}: {MEMBERS[operation]} must be a list of {len(want)} entries")
+        raise CheckFailed("protocol", f"{operation}: {MEMBERS[operation]} must be a list of {len(want)} entries")
     faults = [at for at, entry in enumerate(want) if "reject" in entry]
     for at, (mine, right) in enumerate(zip(got, want, strict=True)):
         judge = _refused if "reject" in right else _taken
