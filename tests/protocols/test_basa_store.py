@@ -108,6 +108,9 @@ def test_an_authority_comes_back_in_the_last_epoch() -> None:
     assert scene.authority.is_open
     scene.upload(1, 2)
     scene.recover_rightly()
+    assert scene.authority.epoch == 2**32
+    revive(scene)
+    assert not scene.authority.is_open
 
 
 # ------------------------------------------------------------------------------------------------ what is refused

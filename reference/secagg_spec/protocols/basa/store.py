@@ -214,7 +214,8 @@ def _authority(data: Mapping[str, Any], ring: boxes.KeyRing) -> authority.Author
     )
     _check_same("authority", start.session.authority, known.authority, "the verification key of the signing key")
     with _taken("ring", "the keys of the authority as they were stored"):
-        keys = ring.restored(known.epoch(epoch), validate.from_hex("ring", data["ring"]), is_open)
+        last = min(epoch, messages.LAST_EPOCH)  # after the last epoch none is open, and the ring has no keys of one
+        keys = ring.restored(known.epoch(last), validate.from_hex("ring", data["ring"]), is_open)
     listed = validate.sequence("seats", data["seats"], "seats")
     seats = tuple(_seat(known, at, value) for at, value in enumerate(listed))
     state = replace(start, ring=keys, epoch=epoch, is_open=is_open, seats=seats)
