@@ -78,6 +78,12 @@ def _never_taken(data: dict[str, Any]) -> None:
     data["records"]["1"]["stamp"] = 0
 
 
+def _again(data: dict[str, Any]) -> None:
+    """An update of the sum that was recovered waits in the buffer once more."""
+    data.update(entries=[])
+    data["records"]["0"]["stamp"] = 0
+
+
 def _grow_old(data: dict[str, Any]) -> None:
     data.update(entries=[], round=7, recovered=None)
 
@@ -101,6 +107,7 @@ def _grow_old(data: dict[str, Any]) -> None:
         (lambda data: data["records"].update({"3": {"stamp": 1, "relayed": True, "taken": True}}), "records"),
         (lambda data: data["recovered"].update(round=5), "recovered"),
         (_grow_old, "buffer"),
+        (_again, "buffer"),
         (_forget, "recovered"),
         (_never_taken, "recovered"),
         (lambda data: data["recovered"]["entries"][2].update(user=3), "recovered"),

@@ -131,6 +131,8 @@ def _check_records(state: ServerState) -> None:
         known = state.records.get(entry.user)
         if known is None or (known.stamp, known.taken) < (entry.stamp, True):
             raise ParameterError("recovered", entry.user, "users whose records have the stamp, taken, or a newer one")
+        if entry.user in state.buffer and known.stamp == entry.stamp:
+            raise ParameterError("buffer", entry.user, "updates that are not in the sum that was recovered")
 
 
 def _parameters(kind: type[Parameters], value: object) -> Parameters:
