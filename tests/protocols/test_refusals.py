@@ -1328,6 +1328,15 @@ NAMED: list[tuple[Callable[[], object], str]] = [
     ),
     (lambda: heterosag.pack_segments([SEVEN], ONES[0]), "cells = 'int': must be of the class Part"),
     (lambda: heterosag.unpack_segments([SEVEN], b""), "cells = 'int': must be of the class Part"),
+    (lambda: heterosag.unpack_segments((), b""), "cells = 'none': must be one of each segment"),
+    (
+        lambda: heterosag.pack_segments(heterosag_plan.cells_of(heterosag_plan.PRESETS["tiny"], 0)[1:], ONES[0]),
+        "cells[0].start = 2: must be 0, where the cell before it ends",
+    ),
+    (
+        lambda: heterosag.unpack_segments(heterosag_plan.PRESETS["tiny"].parts[:2], b""),
+        "cells[1].start = 0: must be 2, where the cell before it ends",
+    ),
     (
         lambda: secagg.masked_sums(secagg.PRESETS["tiny"], {0: np.zeros(4, dtype=np.uint64)}),
         "masked[0].shape = (4,): must be (3)",

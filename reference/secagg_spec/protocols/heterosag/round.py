@@ -52,9 +52,17 @@ class MaskedSegments(codec.Message):
 
 
 def pack_segments(cells: Sequence[secagg.Part], masked: UintArray) -> bytes:
-    """Return masked segments, d elements, in the packed form for the cells of their sender (HSA-15)."""
+    """Return masked segments, d elements, in the packed form for the cells of their sender (HSA-15).
+
+    Raises
+    ------
+    LengthMismatch, NonCanonical
+        There are not d elements, each below the modulus of its cell.
+    ParameterError
+        The cells are not those of the segments of an input, in order.
+    """
     _check_cells(cells)
-    masked = validate.elements("masked", masked, MAX_MODULUS, (max((cell.stop for cell in cells), default=0),))
+    masked = validate.elements("masked", masked, MAX_MODULUS, (cells[-1].stop,))
     for cell in cells:
         cell.ring.check(f"masked, segment {cell.segment}", cell.of(masked), None)
     return b"".join(packing.pack(cell.of(masked), cell.ring.modulus) for cell in cells)
@@ -67,6 +75,8 @@ def unpack_segments(cells: Sequence[secagg.Part], data: bytes) -> UintArray:
     ------
     LengthMismatch, NonCanonical
         They are not in the packed form (HSA-16).
+    ParameterError
+        The cells are not those of the segments of an input, in order.
     """
     _check_cells(cells)
     sizes = [packing.packed_bytes(cell.length, cell.ring.modulus) for cell in cells]
@@ -79,8 +89,14 @@ def unpack_segments(cells: Sequence[secagg.Part], data: bytes) -> UintArray:
 
 
 def _check_cells(cells: Sequence[secagg.Part]) -> None:
-    for cell in cells:
-        validate.instance("cells", cell, secagg.Part)
+    """Refuse cells that do not begin at 0 and follow on each other: elements would be left out, or change places."""
+    end = 0
+    for at, cell in enumerate(validate.sequence("cells", cells, "cells")):
+        if validate.instance("cells", cell, secagg.Part).start != end:
+            raise errors.ParameterError(f"cells[{at}].start", cell.start, f"{end}, where the cell before it ends")
+        end = cell.stop
+    if not end:
+        raise errors.ParameterError("cells", "none", "one of each segment")
 
 
 def read_segments(round: secagg.Round, sender: int, data: bytes) -> UintArray:
