@@ -276,10 +276,22 @@ def test_levels_out_of_range_are_refused(levels: Any) -> None:
 
 
 @pytest.mark.requirement("HSA-10")
-@pytest.mark.parametrize("levels", [1, 0, np.array([3.0, 1.0])])
+@pytest.mark.parametrize(
+    "levels", [1, 0, 2.5, np.array([3.0, 1.0]), np.array([3.0, np.nan]), np.array([3.0, 2.5]), np.array([3, "a"])]
+)
 def test_a_level_is_a_value_of_two_or_more(levels: Any) -> None:
     with pytest.raises(ParameterError, match="levels"):
         DYADIC.value(reals(0, 0), levels)
+
+
+@pytest.mark.requirement("HSA-10")
+def test_levels_are_those_of_numbers_or_of_their_rows() -> None:
+    assert DYADIC.value(np.ones((2, 3)), np.array([[2], [3]])).shape == (2, 3)
+    for numbers, levels in [(reals(0, 0), (3,)), (reals(0, 0), (2, 1)), (np.ones((2, 3)), (3, 1))]:
+        with pytest.raises(LengthMismatch, match=r"^levels\.shape = "):
+            DYADIC.value(numbers, np.full(levels, 4))
+    with pytest.raises(ParameterError, match=r"^numbers = 'list'"):
+        DYADIC.value([1.0], 4)  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("HSA-10")

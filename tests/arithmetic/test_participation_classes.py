@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.participation_classes import participation_classes, small_class
+from secagg_spec.errors import ParameterError
 
 families = st.lists(st.frozensets(st.integers(0, 6)), max_size=5)
 
@@ -74,3 +75,9 @@ def test_sums_that_tell_of_one_user_though_no_combination_is_about_few(
     if combined is None:
         assert all(len(values) == 1 for values in report.values())
     assert small_class([frozenset(members) for members in sets], 3) is not None
+
+
+@pytest.mark.parametrize("user", [None, "anna", 0.5, True])
+def test_users_of_sets_are_integers(user: object) -> None:
+    with pytest.raises(ParameterError, match=f"^sets = '{type(user).__name__}': must be an integer"):
+        participation_classes([frozenset({3, user}), frozenset({4})])  # type: ignore[arg-type]

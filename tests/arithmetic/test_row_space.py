@@ -186,6 +186,7 @@ def test_products_with_numbers_of_every_length_are_exact() -> None:
         ((3, 2), [], LengthMismatch, r"^matrix\.shape"),
         ((2, 2), [[1, 0.5]], ParameterError, "^right = 'float': must be integers"),
         ((2, 2), [[1, True]], ParameterError, "^right = 'bool'"),
+        ((2, 2), [5], ParameterError, "^right = 'int': must be a list"),
     ],
 )
 def test_systems_of_other_sizes_or_numbers_are_refused(

@@ -67,6 +67,19 @@ def test_algorithm_2_is_algorithm_1_on_all_subgroups_and_as_printed_only_for_few
                 assert algorithm_2(subgroups, lambda d: 0) == right
 
 
+@pytest.mark.parametrize("count", [0, -1, "a", None, 1.0])
+def test_the_algorithms_of_the_paper_are_for_one_group_or_more(count: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^groups = "):
+        algorithm_1(count)
+    with pytest.raises(ParameterError, match=r"^subgroups\[1\] = "):
+        algorithm_2([2, count])
+
+
+def test_a_subgroup_that_is_dropped_is_not_asked_for() -> None:
+    with pytest.raises(ParameterError, match=r"^subgroups = \[1\]: must be without those that are dropped"):
+        decodable(cyclic(4), (0, 1), (1, 2))
+
+
 @pytest.mark.requirement("HSA-11")
 @pytest.mark.parametrize("subgroups", [(3,), (3, 1), (1, 3), (1, 2, 3), (4, 4)])
 def test_algorithm_2_as_printed_is_wrong_for_three_subgroups_of_a_group(subgroups: tuple[int, ...]) -> None:

@@ -121,6 +121,12 @@ def test_what_is_made_of_words_of_32_bits_refuses_larger_rings(call: Callable[[]
         call()
 
 
+@pytest.mark.parametrize("format", [None, "binary16", np.array(["binary32", "binary64"])])
+def test_the_format_of_wide_numbers_is_one_of_two(format: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^format = .*: must be 'binary64' or 'binary32'$"):
+        wide.dequantize(wide.objects([1]), level=1, ring=WIDE, format=format)
+
+
 @pytest.mark.requirement("MOD-06")
 @pytest.mark.parametrize("wrong", [1.5, "a", None, np.int64(1), True, -1, 2**40])
 def test_what_is_no_element_is_refused(wrong: Any) -> None:

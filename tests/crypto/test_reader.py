@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +24,15 @@ def test_what_is_taken_follows_what_was_taken_until_too_much_is_asked_for(data: 
             assert reader.take(count) == data[at : at + count]
             at += count
     assert reader.at == at
+
+
+@pytest.mark.parametrize(
+    ("data", "at", "named"), [("ab", 0, "data"), (None, 0, "data"), (b"ab", -1, "at"), (b"ab", 3, "at")]
+)
+def test_a_reader_is_at_a_place_in_bytes(data: Any, at: int, named: str) -> None:
+    assert Reader("a box", b"ab", 2).at == 2
+    with pytest.raises(ParameterError, match=f"^{named} = "):
+        Reader("a box", data, at)
 
 
 def test_a_negative_number_of_bytes_is_refused() -> None:

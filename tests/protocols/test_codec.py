@@ -180,7 +180,7 @@ def test_decoded_vectors_are_read_only() -> None:
 
 
 @pytest.mark.requirement("ERR-02")
-@pytest.mark.parametrize("kind", [codec.Message, int])
+@pytest.mark.parametrize("kind", [codec.Message, int, type("Other", (), {"TYPE": 25185})])
 def test_a_class_without_a_type_number_is_not_decoded(kind: Any) -> None:
     with pytest.raises(ParameterError, match=rf"^kind = {kind.__name__!r}: must be a class of messages"):
         codec.decode(kind, b"ab" * 20)

@@ -1330,6 +1330,22 @@ NAMED: list[tuple[Callable[[], object], str]] = [
     (lambda: heterosag.unpack_segments([SEVEN], b""), "cells = 'int': must be of the class Part"),
     (lambda: heterosag.unpack_segments((), b""), "cells = 'none': must be one of each segment"),
     (
+        lambda: codec.encode(codec.Message(SESSION, 0, 0, 0)),
+        "message = 'Message': must be a class of messages with a type number",
+    ),
+    (
+        lambda: shape.check_ascending("the set", [None, 1], ()),  # type: ignore[list-item]
+        "users = 'NoneType': must be an integer, each one if several are given",
+    ),
+    (
+        lambda: secagg.masked_update(secagg.server_start(AGREED_ROUND), [1]),  # type: ignore[arg-type]
+        "state = 'ServerState': must be of the class UserState",
+    ),
+    (
+        lambda: secagg.masked_update(secagg.user_start(AGREED_ROUND, 0, PAIRWISE.updates[0]), [1]),
+        "received = [1]: must be users with whom the user has keys of masks",
+    ),
+    (
         lambda: heterosag.pack_segments(heterosag_plan.cells_of(heterosag_plan.PRESETS["tiny"], 0)[1:], ONES[0]),
         "cells[0].start = 2: must be 0, where the cell before it ends",
     ),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import RealArray, UintArray
-from secagg_spec.errors import OutOfRange, ParameterError
+from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 
 MAX_LEVELS = 2**31
 LARGEST = float(np.finfo(np.float64).max)
@@ -48,13 +48,17 @@ class Range:
         return (self.high - self.low) / (check_levels(levels) - 1)
 
     def value(self, numbers: RealArray, levels: int | RealArray) -> RealArray:
-        """Return r1 + Delta_K * k for each number k, and exactly r2 for k = K - 1; each number may have its own K.
+        """Return r1 + Delta_K * k for each number k, exactly r2 for k = K - 1; each number or row may have its own K.
 
-        Raises `ParameterError` for levels outside of [2, 2**31] (HSA-10).
+        Raises `ParameterError` for levels that are no integers in [2, 2**31] (HSA-10), or do not fit the numbers.
         """
-        if np.min(levels, initial=MAX_LEVELS) < 2 or np.max(levels, initial=2) > MAX_LEVELS:
+        numbers = validate.binary64("numbers", numbers)
+        known = np.asarray(levels if isinstance(levels, np.ndarray) else check_levels(levels))
+        if known.dtype.kind not in "iuf" or not ((known >= 2) & (known <= MAX_LEVELS) & (known % 1 == 0)).all():
             raise ParameterError("levels", levels, "integers in [2, 2**31]")
-        share = numbers / (np.asarray(levels, np.float64) - 1)
+        if known.shape not in ((), numbers.shape, (*numbers.shape[:-1], 1)):
+            raise LengthMismatch("levels.shape", known.shape, f"{numbers.shape}, or one for each row")
+        share = numbers / (known.astype(np.float64) - 1)
         return np.asarray(self.low * (1 - share) + self.high * share, np.float64)
 
     def clip(self, x: RealArray) -> RealArray:

@@ -16,11 +16,17 @@ from secagg_spec.arithmetic.validate import BoolArray
 
 
 def participation_classes(sets: Collection[frozenset[int]]) -> list[frozenset[int]]:
-    """Return the users of the sets, grouped into classes of users who are in exactly the same sets."""
+    """Return the users of the sets, grouped into classes of users who are in exactly the same sets.
+
+    Raises
+    ------
+    ParameterError
+        A set is none, or holds something else than integers of 2^13 bits at most.
+    """
     for members in sets:
         validate.instance("sets", members, frozenset)
     found: dict[tuple[bool, ...], set[int]] = {}
-    for user in sorted(frozenset[int]().union(*sets)):
+    for user in sorted(validate.user_numbers("sets", [*frozenset[int]().union(*sets)])):
         found.setdefault(tuple(user in members for members in sets), set()).add(user)
     return [frozenset(members) for members in found.values()]
 

@@ -76,7 +76,7 @@ def solve_all(matrix: Numbers, rights: Sequence[Sequence[int]]) -> list[tuple[Fr
     left, size = _entries(matrix), len(matrix)
     validate.array_shape("matrix", matrix, (size, size))
     for right in rights:
-        if len(right) != size:
+        if len(validate.collection("right", right, "integers")) != size:
             raise LengthMismatch("len(right)", len(right), f"{size}, one number for each row of the matrix")
     if not size or not rights:
         return [() for _ in rights]

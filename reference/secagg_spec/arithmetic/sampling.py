@@ -23,7 +23,7 @@ Words: TypeAlias = NDArray[np.uint32]
 def elements_of(ring: Ring, words: Words) -> Words:
     """Return the elements that uint32 words yield, as uint32; words of ``2**32 // R * R`` or more are skipped (RND-02).
 
-    The result may be `words` itself.
+    The result may be `words` itself. The words are for checked arguments: a vector of uint32.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def _remainders(words: Words, R: np.uint32) -> Words:
 
 
 def words_for(ring: Ring, count: int) -> int:
-    """Return how many words give so many elements nearly always.
+    """Return how many words give so many elements on average, and 16 more.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def words_for(ring: Ring, count: int) -> int:
 
 
 def usable_words(ring: Ring, data: bytes) -> int:
-    """Return how many of the words of `data` are below ``2**32 // R * R``."""
+    """Return how many of the words of `data` are below ``2**32 // R * R``, for checked arguments."""
     words = np.frombuffer(data, dtype="<u4", count=len(data) // 4)
     return int(np.count_nonzero(words.astype(np.uint64) < np.uint64(_WORDS // ring.modulus * ring.modulus)))
 
@@ -90,7 +90,7 @@ def integers_below(bounds: UintArray, data: bytes) -> tuple[UintArray, NDArray[n
     """Return, for each bound, a word of `data` modulo the bound, and whether the word is usable; if so, it is uniform.
 
     A word is 8 bytes, little-endian, without its lowest bit. It is usable when it is below the largest multiple of the
-    bound that is at most 2**63. Bounds are in ``[1, 2**32]``.
+    bound that is at most 2**63. This is for checked arguments: bounds in ``[1, 2**32]``, and bytes.
 
     Raises
     ------

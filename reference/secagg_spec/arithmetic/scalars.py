@@ -54,7 +54,7 @@ def scalars_from_bytes(data: bytes) -> tuple[int, ...]:
 
 
 def evaluate(value: int, coefficients: Sequence[int], x: int) -> int:
-    """Return value + c_1 x + c_2 x^2 + ... modulo r (ABE-06)."""
+    """Return value + c_1 x + c_2 x^2 + ... modulo r, for checked arguments (ABE-06)."""
     result = 0
     for coefficient in reversed((value, *coefficients)):
         result = (result * x + coefficient) % ORDER
@@ -63,7 +63,10 @@ def evaluate(value: int, coefficients: Sequence[int], x: int) -> int:
 
 @lru_cache(maxsize=1024)
 def weights(points: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the weights m with f(0) = m_1 f(x_1) + ... for f of degree below the number of points (ABE-08)."""
+    """Return the weights m with f(0) = m_1 f(x_1) + ... for f of degree below the number of points (ABE-08).
+
+    This is for checked arguments: distinct points, none of them 0 modulo r.
+    """
     return tuple(
         quotient(prod(other for other in points if other != x), prod(other - x for other in points if other != x))
         for x in points
@@ -71,17 +74,17 @@ def weights(points: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def product(a: int, b: int) -> int:
-    """Return a·b modulo r."""
+    """Return a·b modulo r, for checked arguments."""
     return a * b % ORDER
 
 
 def quotient(a: int, b: int) -> int:
-    """Return a/b modulo r, for a `b` that is not a multiple of r."""
+    """Return a/b modulo r, for checked arguments: `b` is not a multiple of r."""
     return a * pow(b, -1, ORDER) % ORDER
 
 
 def total(a: int, b: int) -> int:
-    """Return a + b modulo r."""
+    """Return a + b modulo r, for checked arguments."""
     return (a + b) % ORDER
 
 

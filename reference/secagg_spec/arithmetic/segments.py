@@ -89,7 +89,8 @@ MATRICES: Mapping[str, Callable[[int], Matrix]] = MappingProxyType(
 
 
 def algorithm_1(groups: int) -> list[list[int]]:
-    """Return the matrix B as algorithm 1 of the paper builds it, line by line."""
+    """Return the matrix B as algorithm 1 of the paper builds it, line by line, for one group or more."""
+    groups = validate.integer("groups", groups, 1, validate.MAX_COUNT)
     table = [[ALONE] * groups for _ in range(groups)]
     for g in range(groups - 1):
         for r in range(groups - g - 1):
@@ -104,10 +105,17 @@ def algorithm_2(subgroups: Sequence[int], first: Callable[[int], int] = lambda d
     Parameters
     ----------
     subgroups : sequence of int
-        L_g for each group.
+        L_g for each group, at least 1.
     first : function
         The start of the counter s in the loop of subgroup d; the paper prints 0, but d is correct (HET-ALG2).
+
+    Raises
+    ------
+    ParameterError
+        L_g of a group is no integer of at least 1.
     """
+    given = enumerate(validate.sequence("subgroups", subgroups, "integers"))
+    subgroups = [validate.integer(f"subgroups[{g}]", size, 1, validate.MAX_COUNT) for g, size in given]
     before = [sum(subgroups[:g]) for g in range(len(subgroups) + 1)]
     count, last = before[-1], len(subgroups) - 1
     table = [[ALONE] * count for _ in range(count)]
@@ -204,10 +212,13 @@ def decodable(matrix: Matrix, subgroups: Collection[int], dropped: Collection[in
     Raises
     ------
     ParameterError
-        A subgroup of the set, or a dropped one, is not in the matrix, or a row does not have each subgroup of the
-        first once.
+        A subgroup of the set, or a dropped one, is not in the matrix, or is both; or a row does not have each
+        subgroup of the first once.
     """
-    return _decodable(_check_alike(matrix), subgroups, dropped)
+    found = _decodable(_check_alike(matrix), subgroups, dropped)
+    if both := sorted({*subgroups} & {*dropped}):
+        raise ParameterError("subgroups", both, "without those that are dropped")
+    return found
 
 
 def _decodable(matrix: Matrix, subgroups: Collection[int], dropped: Collection[int]) -> tuple[int, ...]:

@@ -170,7 +170,7 @@ def dequantize(values: NDArray[Any], *, level: int, ring: Ring, format: Format =
     if not isinstance(ring, WideRing):
         return quantizer.dequantize(values, level=level, ring=ring, format=format)
     level = int(_level(level))
-    if format not in ("binary64", "binary32"):
+    if not isinstance(format, str) or format not in ("binary64", "binary32"):
         raise ParameterError("format", format, "'binary64' or 'binary32'")
     signed = ring.decode_signed(ring.check("values", values, (None,)))
     quotient = np.array([value / level for value in signed], dtype=np.float64)

@@ -47,7 +47,7 @@ P = TypeVar("P", G1Point, G2Point)
 class Fixed(Generic[X]):
     """A group element with a table for its powers: combining 64 entries of the table gives one power.
 
-    This is not constant-time; nothing here is (SECURITY.md).
+    This is not constant-time; nothing here is (SECURITY.md). Like the functions below, it is for checked arguments.
     """
 
     def __init__(self, element: X, combine: Callable[[X, X], X]) -> None:
@@ -63,7 +63,7 @@ class Fixed(Generic[X]):
         return row
 
     def power(self, exponent: int) -> X:
-        """Return the power of the element for an exponent in ``[1, r)``."""
+        """Return the power of the element, for checked arguments: an exponent in ``[1, r)``."""
         result: X | None = None
         for row in self._rows:
             digit, exponent = exponent & (2**_WINDOW - 1), exponent >> _WINDOW
@@ -86,29 +86,29 @@ def base_2() -> Fixed[G2Point]:
 
 
 def target_base(left: G1Point, right: G2Point) -> Fixed[GT]:
-    """Return the pairing of two points."""
+    """Return the pairing of two points, for checked arguments."""
     return Fixed(GT.pairing(left, right), GT.__mul__)
 
 
 def power_1(point: G1Point, exponent: int) -> G1Point:
-    """Return the power of a point of G_1 for an exponent in ``[0, r)``."""
+    """Return the power of a point of G_1, for checked arguments: an exponent in ``[0, r)``."""
     return point * Scalar(exponent)
 
 
 @lru_cache(maxsize=4096)
 def hash_attribute(attribute: bytes) -> G1Point:
-    """Return H of an attribute: RFC 9380 with our domain separation tag (ABE-10)."""
+    """Return H of an attribute: RFC 9380 with our domain separation tag, for checked arguments (ABE-10)."""
     return G1Point.hash_to_curve(attribute, DOMAIN)
 
 
 def pairing_product(pairs: Iterable[tuple[G1Point, G2Point]]) -> GT:
-    """Return the product of the pairings of the given pairs of points."""
+    """Return the product of the pairings of one pair of points or more, for checked arguments."""
     left, right = zip(*pairs, strict=True)
     return GT.multi_pairing(list(left), list(right))
 
 
 def target_bytes(element: GT) -> bytes:
-    """Return the 576 bytes of an element of the target group."""
+    """Return the 576 bytes of an element of the target group, for checked arguments."""
     return bytes.fromhex(str(element))
 
 

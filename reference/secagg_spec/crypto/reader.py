@@ -11,11 +11,17 @@ from secagg_spec.errors import Malformed
 
 @dataclass
 class Reader:
-    """Bytes and a place in them; `what` says in the error message what the bytes should be."""
+    """Bytes and a place in them; `what` says in the error message what the bytes should be.
+
+    Raises `ParameterError` for what is no bytes, or no place in them.
+    """
 
     what: str
     data: bytes
     at: int = 0
+
+    def __post_init__(self) -> None:
+        validate.integer("at", self.at, 0, len(validate.octets("data", self.data)))
 
     def take(self, count: int) -> bytes:
         """Return the next `count` bytes.

@@ -155,8 +155,14 @@ _CODECS: dict[type[Message], Mapping[str, FieldCodec]] = {}
 
 
 def encode(message: Message) -> bytes:
-    """Return the bytes of a message (MSG-01)."""
-    parts = [_TYPE.write("type", message.TYPE)]
+    """Return the bytes of a message (MSG-01).
+
+    Raises
+    ------
+    ParameterError
+        Its class has no type number, or a field cannot be encoded.
+    """
+    parts = [_TYPE.write("type", _of_a_type("message", type(message)).TYPE)]
     parts += [codec.write(name, getattr(message, name)) for name, codec in field_codecs(type(message)).items()]
     return b"".join(parts)
 
@@ -196,8 +202,7 @@ def decode(kind: type[AnyMessage], data: bytes) -> AnyMessage:
     ParameterError
         The class is none of messages.
     """
-    if not hasattr(kind, "TYPE"):
-        raise ParameterError("kind", kind.__name__, "a class of messages with a type number")
+    _of_a_type("kind", kind)
     number, rest = _TYPE.read("type", memoryview(validate.octets("data", data)))
     if number != kind.TYPE:
         raise Malformed(f"type = {number}: {kind.__name__} has the type {kind.TYPE}")
@@ -207,6 +212,12 @@ def decode(kind: type[AnyMessage], data: bytes) -> AnyMessage:
     if rest:
         raise Malformed(f"{len(rest)} bytes follow the last field of {kind.__name__}")
     return kind(**values)
+
+
+def _of_a_type(name: str, kind: type[AnyMessage]) -> type[AnyMessage]:
+    if not issubclass(kind, Message) or not hasattr(kind, "TYPE"):
+        raise ParameterError(name, kind.__name__, "a class of messages with a type number")
+    return kind
 
 
 def vector_bytes(vector: UintArray) -> bytes:

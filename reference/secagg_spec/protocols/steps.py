@@ -563,10 +563,10 @@ def check_ascending(what: str, users: Sequence[int], blamed: Collection[int]) ->
     Malformed
         A user follows a larger one; `blamed` sent the message.
     ParameterError
-        Users are out of order, and one is not an integer, or has more than 2^13 bits.
+        They are no sequence of integers of 2^13 bits at most.
     """
+    users = validate.user_numbers("users", users)
     if list(users) != sorted(users):
-        users = validate.user_numbers("users", users)
         raise Malformed(f"{what} {list(users)} must be in ascending order", blamed)
 
 

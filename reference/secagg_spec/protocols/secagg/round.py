@@ -484,8 +484,21 @@ def self_keys(round: Round, user: int, seed: bytes) -> dict[int, bytes]:
 
 
 def masked_update(state: UserState, received: Collection[int]) -> validate.UintArray:
-    """Return the masked input of a user, d elements, over the neighbours whose shares arrived (SAG-12)."""
-    return np.concatenate([_masked(state, part, received) for part in state.round.parts_of(state.user)])
+    """Return the masked input of a user, d elements, over the neighbours whose shares arrived (SAG-12).
+
+    Raises
+    ------
+    ParameterError
+        The state has no keys of masks with one of `received`, who is no neighbour, or whose masks were forgotten.
+    """
+    here, parts = (
+        set(validate.user_set("received", received, state.round.parameters.N)),
+        state.round.parts_of(state.user),
+    )
+    needed = {(part.segment, peer) for part in parts for peer in part.members & here}
+    if not needed <= set(state.mask_keys) or not {part.segment for part in parts} <= set(state.self_keys):
+        raise errors.ParameterError("received", sorted(here), "users with whom the user has keys of masks")
+    return np.concatenate([_masked(state, part, here) for part in parts])
 
 
 def masked_sums(
@@ -507,8 +520,8 @@ def unmasked_sums(
 ) -> tuple[validate.UintArray, ...]:
     """Return, for each part, the sum of the inputs of the survivors (SAG-29).
 
-    `seeds` are the self seeds of the survivors, and `secrets` the secret that each dropped user agreed with each
-    survivor.
+    This is for checked arguments: `seeds` are the self seeds of the survivors, and `secrets` the secret that each
+    dropped user agreed with each survivor.
     """
     parts = zip(state.round.parameters.parts, state.masked_sums, strict=True)
     return tuple(
