@@ -309,6 +309,7 @@ def test_a_server_of_the_other_profile_has_no_skipped_positions() -> None:
         (lambda d: d["parameters"]["staleness"].pop("start"), "staleness = 'without start'"),
         (lambda d: d.pop("session"), "data = 'without session'"),
         (lambda d: d.update(session=d["session"] + " "), "session = '33 characters'"),
+        (lambda d: d["verification"].append(d["verification"][2]), r"verification\[6\] = '[0-9a-f]*…"),
     ],
 )
 def test_what_lacks_a_member_or_has_another_one_is_refused(change: Change, text: str) -> None:

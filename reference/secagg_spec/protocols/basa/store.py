@@ -20,7 +20,6 @@ from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import UintArray, frozen
 from secagg_spec.crypto import boxes
 from secagg_spec.crypto.keys import Roster
-from secagg_spec.crypto.prg import check_key
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.protocols import codec
 from secagg_spec.protocols.basa import authority, messages, server, user
@@ -340,11 +339,12 @@ def _session(data: Mapping[str, Any], encryption: boxes.Encryption) -> messages.
     numbers = validate.members("parameters", data["parameters"], Parameters)
     function = Staleness(**validate.members("staleness", numbers["staleness"], Staleness))
     parameters = Parameters(**{**numbers, "staleness": function})
-    keys = _pieces("verification", data["verification"])
-    for at, key in enumerate(keys):
-        check_key(f"verification[{at}]", key)
+    try:
+        roster = Roster(_pieces("verification", data["verification"]))
+    except ParameterError as error:
+        raise type(error)(error.parameter.replace("keys", "verification"), error.value, error.allowed) from None
     session, authority = (validate.from_hex(name, data[name]) for name in ("session", "authority"))
-    return messages.Session(parameters, session, encryption, Roster(keys), authority)
+    return messages.Session(parameters, session, encryption, roster, authority)
 
 
 def _public(known: messages.Session) -> dict[str, Any]:
