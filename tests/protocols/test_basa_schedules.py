@@ -272,3 +272,5 @@ def test_signing_keys_are_not_shown_and_have_32_bytes() -> None:
         SigningKeys((bytes(31),), bytes(32))
     with pytest.raises(ParameterError, match=r"^authority = 'str'"):
         SigningKeys((bytes(32),), cast("Any", "x" * 32))
+    with pytest.raises(ParameterError, match=r"^users = 'NoneType': must be a sequence of signing keys$"):
+        SigningKeys(cast("Any", None), bytes(32))

@@ -571,5 +571,6 @@ def test_seeds_of_another_length_are_refused(length: int) -> None:
 def test_a_position_outside_of_the_epoch_has_no_targets(position: int) -> None:
     known = Scene(TINY).server.session
     assert len(known.targets(2)) == known.box_count(2)
-    with pytest.raises(ParameterError, match=r"^position = "):
-        known.targets(position)
+    for ask in (known.targets, known.box_count):
+        with pytest.raises(ParameterError, match=r"^position = "):
+            ask(position)

@@ -1376,6 +1376,23 @@ NAMED: list[tuple[Callable[[], object], str]] = [
         "inbox = 7: must be a sequence of messages",
     ),
     (lambda: secagg.draw_randomness(secagg.PRESETS["tiny"], {1: SEVEN}), f"sources[1] = 'int': {A_SOURCE}"),
+    (
+        lambda: secagg.draw_randomness(secagg.PRESETS["tiny"], {1: np.zeros(99)}),  # type: ignore[dict-item]
+        f"sources[1] = 'ndarray of dtype float64': {A_SOURCE}",
+    ),
+    (
+        lambda: graph.Graph((0, 1, 2, 3), 2).core([[1]], 0),  # type: ignore[list-item]
+        "users = 'list': must be an integer, each one if several are given",
+    ),
+    (lambda: graph.Graph((0, 1, 2, 3), 2).core([4], 0), "users = 4: must be a user in [0, 4)"),
+    (
+        lambda: secagg.masked_sums(secagg.PRESETS["tiny"], {}, (ONES[0], ONES[0])),
+        "len(sums) = 2: must be 1, one for each part",
+    ),
+    (
+        lambda: secagg_active.agreed(secagg_active.PRESETS["tiny"], SESSION, 0).sealing_context({1: SEVEN}),
+        "keys[1] = 'int': must be of the class KeyPair",
+    ),
     (lambda: lightsecagg.draw_randomness(PRESETS["tiny"], {1: SEVEN}), f"sources[1] = 'int': {A_SOURCE}"),
     (lambda: participation_classes.participation_classes([SEVEN]), "sets = 'int': must be of the class frozenset"),
     (lambda: rationals.integers([SEVEN]), "numbers = 'int': must be of the class Fraction"),

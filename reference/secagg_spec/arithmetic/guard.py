@@ -175,7 +175,7 @@ class _Wanted:
         if isinstance(value, self.others):
             return value
         if self.methods:
-            if not all(hasattr(value, one) for one in self.methods):
+            if hasattr(value, "shape") or not all(hasattr(value, one) for one in self.methods):  # arrays have a `take`
                 wanted = f"an object with what {self.kind.__name__} has: {', '.join(sorted(self.methods))}"
                 raise ParameterError(name, validate.class_of(value), wanted)
         elif self.kind is Path:

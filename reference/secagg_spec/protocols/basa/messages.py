@@ -192,7 +192,7 @@ class Session:
 
     def box_count(self, position: int) -> int:
         """Return the number of boxes in the upload at a position k: P - 1 - k, plus the self box if there is one."""
-        return self.parameters.positions - 1 - position + self.parameters.settle
+        return len(self.targets(position))
 
     def address(self, number: int, sender: int, source: int, target: int) -> Address:
         """Return the address of the box from one position to another, or to itself."""

@@ -38,7 +38,7 @@ class SigningKeys(validate.Plain):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for user, key in enumerate(self.users):
+        for user, key in enumerate(validate.sequence("users", self.users, "signing keys")):
             check_key(f"users[{user}]", key)
         check_key("authority", self.authority)
 

@@ -75,8 +75,7 @@ def _server(data: Mapping[str, Any], encryption: boxes.Encryption) -> server.Ser
     if epoch is not None:
         validate.integer("epoch", epoch, 0, messages.LAST_EPOCH)
     start = server.server_start(known.parameters, known.id, epoch, **_public(known))
-    listed = validate.sequence("places", data["places"], "places")
-    places = tuple(_place(known, at, value) for at, value in enumerate(listed))
+    places = tuple(_place(known, at, value) for at, value in _positions(known, "places", data["places"]))
     recovered = None if data["recovered"] is None else _sum(known, data["recovered"])
     state = replace(
         start,
@@ -215,8 +214,7 @@ def _authority(data: Mapping[str, Any], ring: boxes.KeyRing) -> authority.Author
     with _taken("ring", "the keys of the authority as they were stored"):
         last = min(epoch, messages.LAST_EPOCH)  # after the last epoch none is open, and the ring has no keys of one
         keys = ring.restored(known.epoch(last), validate.from_hex("ring", data["ring"]), is_open)
-    listed = validate.sequence("seats", data["seats"], "seats")
-    seats = tuple(_seat(known, at, value) for at, value in enumerate(listed))
+    seats = tuple(_seat(known, at, value) for at, value in _positions(known, "seats", data["seats"]))
     state = replace(start, ring=keys, epoch=epoch, is_open=is_open, seats=seats)
     _check_seats(state)
     return state
@@ -345,6 +343,14 @@ def _session(data: Mapping[str, Any], encryption: boxes.Encryption) -> messages.
         raise type(error)(error.parameter.replace("keys", "verification"), error.value, error.allowed) from None
     session, authority = (validate.from_hex(name, data[name]) for name in ("session", "authority"))
     return messages.Session(parameters, session, encryption, roster, authority)
+
+
+def _positions(known: messages.Session, name: str, values: object) -> Iterator[tuple[int, object]]:
+    """Return what is stored of positions, with their numbers."""
+    listed = validate.sequence(name, values, name)
+    if len(listed) > known.parameters.positions:
+        raise ParameterError(name, f"{len(listed)} positions", f"at most P = {known.parameters.positions}")
+    return enumerate(listed)
 
 
 def _public(known: messages.Session) -> dict[str, Any]:

@@ -150,7 +150,8 @@ class AttemptRound(secagg.Round):
     def attempt(self, keys: Mapping[int, secagg.KeyPair], kind: type[codec.Message]) -> Context:
         """Return the context of seals and signatures once the keys of U_1 are known; it includes them (SAG-67)."""
         assert isinstance(self.parameters, Parameters)
-        listed = hash_keys({user: (pair.sealing, pair.masking) for user, pair in keys.items()})
+        pairs = {u: validate.instance(validate.entry("keys", u), pair, secagg.KeyPair) for u, pair in keys.items()}
+        listed = hash_keys({user: (pair.sealing, pair.masking) for user, pair in pairs.items()})
         return replace(self.context(kind), parameters=hash_parameters(self.parameters.numbers(), listed))
 
     def sealing_context(self, keys: Mapping[int, secagg.KeyPair]) -> Context:

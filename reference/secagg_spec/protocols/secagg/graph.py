@@ -76,9 +76,9 @@ class Graph(validate.Plain):
         Raises
         ------
         ParameterError
-            The users are no collection, or one is not on the roster (`UnknownUser`), or `least` is below 0.
+            The users are no collection of distinct users of the roster, or `least` is below 0.
         """
-        kept, least = set(validate.collection("users", users, "users")), validate.integer("least", least, 0)
+        kept, least = set(validate.user_set("users", users, len(self.order))), validate.integer("least", least, 0)
         while few := {user for user in kept if len(self.holders(user) & kept) < least}:
             kept -= few
         return tuple(sorted(kept))

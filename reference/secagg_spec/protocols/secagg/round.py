@@ -511,7 +511,9 @@ def masked_sums(
     for user, vector in masked.items():
         name = validate.entry("masked", user)
         validate.array_shape(name, validate.array(name, vector, np.uint64), (parameters.d,))
-    before = sums or tuple(part.ring.zeros(part.length) for part in parameters.parts)
+    before = sums if len(sums) else tuple(part.ring.zeros(part.length) for part in parameters.parts)
+    if len(before) != len(parameters.parts):
+        raise errors.LengthMismatch("len(sums)", len(before), f"{len(parameters.parts)}, one for each part")
     return tuple(_masked_sum(part, masked, total) for part, total in zip(parameters.parts, before, strict=True))
 
 
