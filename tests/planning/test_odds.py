@@ -92,6 +92,16 @@ def test_an_exact_probability_that_is_too_long_is_refused_as_such() -> None:
             call()
 
 
+def test_a_probability_that_has_too_many_digits_is_refused_as_such() -> None:
+    said = r"^bits of the probability = \d+: must be at most 134217728$"
+    with bounded(5):  # as fractions the first took 19 s, and the second all memory
+        for rate in (Fraction(1, 2**1000), Fraction(1, 2**20_000)):
+            for call in (odds.at_least, lambda n, p, k: odds.fewer_than(n, 1 - p, n - k + 1)):
+                with pytest.raises(odds.TooLong, match=said):
+                    call(10**6, rate, 10**6)
+        assert odds.at_least(2**16, Fraction(1, 2**1000), 2**16) > 0
+
+
 @pytest.mark.requirement("PLN-03")
 @pytest.mark.parametrize("trials", [2, 100, 3000])
 @pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(9, 10)])
@@ -231,6 +241,14 @@ def test_a_plan_of_the_widest_wishes_takes_seconds(wish: Wish) -> None:
 def test_that_any_trial_happens_is_known_well_enough_for_a_tail_of_it(trials: int, rate: Fraction) -> None:
     exact, found = 1 - (1 - rate) ** trials, odds.some(trials, rate)
     assert exact <= found <= min(Fraction(1), exact * (1 + Fraction(1, 2**1000)))
+
+
+@pytest.mark.parametrize(("trials", "bits"), [(3, 30_000), (10**6, 20_000), (2000, 1100)])
+def test_that_any_trial_happens_is_known_as_well_where_it_hardly_does(trials: int, bits: int) -> None:
+    rare = Fraction(1, 2**bits)
+    found = odds.some(trials, rare)  # between the first two of the sums of inclusion and exclusion
+    assert trials * rare * (1 - trials * rare) <= found <= trials * rare * (1 + Fraction(1, 2**1000))
+    assert odds.some(trials, Fraction(1)) == 1
 
 
 @pytest.mark.requirement("PLN-05")

@@ -37,14 +37,14 @@ _BITS, _MOST_BITS, _SURE = 192, 2**14, 61
 _NEGLIGIBLE, _TINY = Fraction(1, 2**64), Fraction(1, 2**1100)
 ERROR = Fraction(1, 2**60)
 """The error of a tail, as a part of it, at most."""
-_LONGEST, _FEW = 2**21, 2**10
-"""The bits of the longest exact probability that is computed, and of one that is short enough to be a rate."""
+_LONGEST, _FEW, _SMALLEST = 2**21, 2**10, 2**27
+"""The bits of the longest exact probability that is computed, of one that is short enough to be a rate, and of any."""
 _RARE = -45.0
 """The logarithm of a probability below 2^-64: (e m / k)^k bounds that k events happen when m are expected."""
 
 
 class TooLong(ParameterError):
-    """An exact probability has more digits than are worth their time."""
+    """A probability has more digits than are worth their time."""
 
 
 def at_least(trials: int, rate: Fraction, least: int, allowed: Fraction = Fraction(1)) -> Fraction:
@@ -56,6 +56,8 @@ def at_least(trials: int, rate: Fraction, least: int, allowed: Fraction = Fracti
     ------
     ParameterError
         The trials are no number in [0, 10^6], `least` is no integer, or a probability is no fraction in [0, 1].
+    TooLong
+        The probability is below about 2^-134,000,000.
     """
     trials, least = _counts(trials, least)
     validate.probability("rate", rate)
@@ -141,9 +143,9 @@ def exactly_at_least(trials: int, rate: Fraction, least: int) -> flint.fmpq:
     return flint.fmpq(above * flint.fmpz(a) ** trials, below * flint.fmpz(b) ** trials)
 
 
-def _check_length(bits: int) -> None:
-    if bits > _LONGEST:
-        raise TooLong("bits of the exact probability", bits, f"at most {_LONGEST}")
+def _check_length(bits: int, of: str = "the exact probability", most: int = _LONGEST) -> None:
+    if bits > most:
+        raise TooLong(f"bits of {of}", bits, f"at most {most}")
 
 
 def some(trials: int, rate: Fraction) -> Fraction:
@@ -156,7 +158,9 @@ def some(trials: int, rate: Fraction) -> Fraction:
     validate.probability("rate", rate)
     if trials * rate.denominator.bit_length() <= _FEW:
         return 1 - (1 - rate) ** trials
-    return _certified(lambda: 1 - _arb(1 - rate) ** trials, sure=2**10)
+    if rate == 1:
+        return Fraction(1)
+    return _certified(lambda: -(trials * (-_arb(rate)).log1p()).expm1(), sure=2**10)
 
 
 def least_dropouts(users: int, rate: Fraction, allowed: Fraction) -> int:
@@ -317,6 +321,7 @@ def _arb(number: Fraction) -> flint.arb:
 def _certified(compute: Callable[[], flint.arb], sure: int = _SURE) -> Fraction:
     """Return the upper end of a ball of a probability that is small enough, as a fraction."""
     mantissa, exponent = _upper(compute, sure).man_exp()
+    _check_length(-int(exponent), "the probability", _SMALLEST)
     return min(Fraction(1), Fraction(int(mantissa)) * Fraction(2) ** int(exponent))
 
 
