@@ -463,6 +463,8 @@ def test_a_pool_takes_the_draws_of_its_ranges_alone() -> None:
                 pool.choose(draws)
             with pytest.raises(ParameterError, match=r"^draws = .*: must be a list or another sequence of integers$"):
                 draw(items, draws)
+    with pytest.raises(LengthMismatch, match=r"^len\(draws\) = 5: must be at most 4, one for each item$"):
+        draw(items, [0] * 5)
     wrong: Any = [0, 1]
     with pytest.raises(ParameterError, match=r"^items = 'list': must be a numpy array$"):
         draw(wrong, [0])

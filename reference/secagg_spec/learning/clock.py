@@ -207,13 +207,14 @@ def buffered(plan: Buffered, steps: int, work: Work, costs: Costs, seed: int) ->
     ------
     ParameterError
         There are visits, but not exactly one per position of the buffer; an argument is of another class; or the seed
-        is no seed of a stream; or more than 2^22 users are at work, or more updates would come.
+        is no seed of a stream; or more than 2^22 users are at work or in the buffer, or more updates would come.
     OutOfRange
         A time is not finite, as the work and the costs are too large; or so many updates come before the last step that
         the server is too slow for them.
     """
     validate.instance("plan", plan, Buffered)
     validate.integer("plan.at_once", plan.at_once, 1, MOST_UPDATES)
+    validate.integer("plan.buffer", plan.buffer, 1, MOST_UPDATES)
     validate.integer("steps", steps, 1, MOST_UPDATES // plan.buffer)
     validate.instance("work", work, Work)
     if len(validate.instance("costs", costs, Costs).visits) not in (0, plan.buffer):

@@ -79,8 +79,10 @@ def draw(items: _Items, draws: Sequence[int]) -> _Items:
         sequence.
     """
     validate.array_shape("items", validate.array("items", items, None), (None,))
+    if len(validate.sequence("draws", draws, "integers")) > len(items):
+        raise LengthMismatch("len(draws)", len(draws), f"at most {len(items)}, one for each item")
     moved = items.copy()
-    for place, given in enumerate(validate.sequence("draws", draws, "integers")):
+    for place, given in enumerate(draws):
         step = validate.integer(f"draws[{place}]", given, 0, len(items) - place - 1)
         moved[[place, place + step]] = moved[[place + step, place]]
     return moved[: len(draws)]

@@ -90,7 +90,7 @@ def witness(log: Log, users: Sequence[int]) -> tuple[tuple[int, ...], tuple[int,
     ----------
     log : bool array (J, N)
     users : sequence of int
-        The users outside whom the combination is zero. The combination has no common factor and is not zero.
+        The users outside whom the combination is zero. It is not zero, and the integers z have no common factor.
 
     Raises
     ------
