@@ -283,3 +283,5 @@ def test_who_hides_a_user_is_honest() -> None:
     wish = Wish(9, 1, Fraction(1, 9), Fraction(4, 9), rounds=2, leak=Fraction(99, 100))
     exact = 5 * companions(2, Fraction(1, 9), 4, 1)
     assert exact <= alone(wish, wish.leak) <= exact * (1 + Fraction(1, 2**40))
+    nobody = Wish(9, 1, Fraction(1, 9), Fraction(9, 10), rounds=2)
+    assert (nobody.colluding, alone(nobody, Fraction(1, 2))) == (9, 0)

@@ -209,13 +209,14 @@ def rounds_of(table: Table) -> int:
 def alone(wish: Wish, allowed: Fraction) -> Fraction:
     """Return a bound on the probability that the sums of all rounds tell an honest user from all other honest ones.
 
-    One round, and rounds without dropouts, tell nobody apart. If the bound is above the probability that is allowed it
-    may be cut off there (PLN-05). Raises `ParameterError` for what is no fraction in [0, 1].
+    One round, rounds without dropouts, and rounds without honest users tell nobody apart. If the bound is above the
+    probability that is allowed it may be cut off there (PLN-05). Raises `ParameterError` for what is no fraction in
+    [0, 1].
     """
     validate.probability("allowed", allowed)
-    if wish.rounds == 1 or not wish.dropout:
-        return Fraction(0)
     honest = wish.users - wish.colluding
+    if wish.rounds == 1 or not wish.dropout or not honest:
+        return Fraction(0)
     class_ = wish.rounds, wish.dropout, honest - 1, 1
     bound = min(Fraction(1), honest * odds.without_companions(*class_, allowed))
     error = 16 * honest * odds.ERROR  # of a sum of tails that is rounded and cut off: a few of each
