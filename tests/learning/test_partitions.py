@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from secagg_spec.errors import OutOfRange, ParameterError
+from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.learning import partitions
 from secagg_spec.learning.datasets import Dataset, Samples
 
@@ -229,3 +229,18 @@ def test_more_counts_than_fit_into_memory_are_refused() -> None:
     part = np.zeros(1, np.int64)
     with pytest.raises(ParameterError, match=r"^len\(parts\) \* classes = 5242880000: must be an integer in \[0, 268"):
         partitions.label_counts(part, [part] * 5000, 2**20)
+
+
+@pytest.mark.parametrize("kind", partitions.PARTITIONS)
+def test_there_is_nothing_to_divide_without_samples(kind: str) -> None:
+    with pytest.raises(LengthMismatch, match=r"^len\(dataset\.train\) = 0: must be one sample or more$"):
+        partitions.split(dataset([], []), kind, 1, np.random.default_rng(0), alpha_of(kind))
+
+
+def test_more_cuts_of_classes_than_take_seconds_are_refused() -> None:
+    found = dataset([0] * 64)
+    many = Dataset("many", "Many", 2**14 + 1, found.train, found.test)
+    with pytest.raises(
+        ParameterError, match=r"^users \* dataset\.classes = 1048640: must be an integer in \[1, 1048576\]$"
+    ):
+        partitions.split(many, "dirichlet", 64, np.random.default_rng(0), 1.0)

@@ -19,7 +19,7 @@ import numpy as np
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
-from secagg_spec.errors import OutOfRange, ParameterError
+from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.learning.datasets import Dataset, IntArray
 from secagg_spec.learning.digits import check_labels, numbers_of_samples
 
@@ -27,7 +27,7 @@ Parts: TypeAlias = tuple[IntArray, ...]
 PARTITIONS = ("iid", "by-class", "dirichlet", "writers")
 ALPHAS = (1e-3, 1e6)
 """The smallest and the largest alpha."""
-_MOST_USERS, _MOST_COUNTS = 10**6, 2**28
+_MOST_USERS, _MOST_COUNTS, _MOST_CUTS = 10**6, 2**28, 2**20
 
 
 def split(
@@ -51,12 +51,17 @@ def split(
     Raises
     ------
     ParameterError
-        The partition is unknown, a user would hold no sample (EXP-04), or `rng` is no generator of numpy.
+        The partition is unknown, a user would hold no sample (EXP-04), or `rng` is no generator of numpy; or for
+        ``dirichlet`` the users times the classes are more than 2^20.
+    LengthMismatch
+        There are no training samples.
     OutOfRange
         `alpha` is outside its range.
     """
     validate.one_of("partition", kind, PARTITIONS)
     users = validate.integer("users", users, 1, _MOST_USERS)
+    if not len(dataset.train):
+        raise LengthMismatch("len(dataset.train)", 0, "one sample or more")
     parts = _divided(dataset, kind, users, rng, _checked(kind, alpha))
     empty = next((user for user, part in enumerate(parts) if not part.size), None)
     if empty is not None:
@@ -135,6 +140,7 @@ def _by_class(dataset: Dataset, users: int) -> Parts:
 def _dirichlet(dataset: Dataset, users: int, rng: np.random.Generator, alpha: float) -> Parts:
     if users > (most := len(dataset.train)):
         raise ParameterError("users", users, f"at most {most} with the partition dirichlet: there are so many samples")
+    validate.integer("users * dataset.classes", users * dataset.classes, 1, _MOST_CUTS)
     classes = (np.flatnonzero(dataset.train.y == label) for label in range(dataset.classes))
     cut = [_cut(members, users, rng, alpha) for members in classes]
     return tuple(np.concatenate(own) for own in zip(*cut, strict=True))
