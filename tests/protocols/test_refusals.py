@@ -1308,6 +1308,7 @@ NAMED: list[tuple[Callable[[], object], str]] = [
         "draws[1] = 1.5: must be a float in [0, 1) that is a multiple of 2**-53",
     ),
     (lambda: fedbuff.average_reals((1, 1), [np.ones(2), np.ones(3)]), "updates[1].shape = (3,): must be (2)"),
+    (lambda: fedbuff.average_reals((1, 1), [np.ones(1), np.full(1, np.nan)]), "updates[1][0] = nan: must be finite"),
     (
         lambda: secagg.open_round(secagg.PRESETS["tiny"], ONES, session=SESSION, round=-1),
         "round = -1: must be an integer in [0, 4294967295]",

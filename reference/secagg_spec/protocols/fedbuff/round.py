@@ -158,7 +158,7 @@ def average_reals(weights: Sequence[int], updates: Sequence[RealArray]) -> RealA
         A weight is no integer of at least 0, their sum is not in [1, 2^53], or there is not one float64 array for each,
         all of one length.
     OutOfRange
-        A product or a sum is too large for a float64.
+        A number of an update is not finite, or a product or a sum is too large for a float64.
 
     Source: BASecAgg eq. (4); FBF-10.
     """
@@ -203,6 +203,8 @@ def _total(weights: Sequence[int], updates: Sequence[NDArray[Any]], dtype: type)
         raise LengthMismatch("updates", len(updates), f"one for each of {len(given)} weights")
     for at, update in enumerate(updates):
         validate.array_shape(f"updates[{at}]", validate.array(f"updates[{at}]", update, dtype), (updates[0].size,))
+        if dtype is np.float64:
+            validate.reals(f"updates[{at}]", update, update.shape)
     return validate.integer("sum(weights)", sum(given), 1, EXACT)
 
 
