@@ -216,6 +216,14 @@ def test_keys_that_come_again_are_found() -> None:
     assert outcome(pairs(agree=lambda: again), "pair.agree/fresh").verdict == "wrong_value"
 
 
+@pytest.mark.parametrize("wrong", [{"public": ["02", ["03"]]}, {"public": [{}, None]}, {"first": 1, "second": 1}])
+@pytest.mark.parametrize("name", ["same", "fresh"])
+@pytest.mark.requirement("CNF-06")
+def test_keys_that_are_no_text_break_the_protocol_and_not_the_kit(wrong: dict[str, Any], name: str) -> None:
+    given = {"first": "00", "second": "00", "public": ["02", "03"]} | wrong
+    assert outcome(pairs(agree=lambda: given), f"pair.agree/{name}").verdict == "protocol"
+
+
 @pytest.mark.parametrize("alter", [{"byte": 0, "mask": 0}, {"byte": 0, "mask": 256}, {"sender": -1}])
 def test_the_reference_refuses_alterations_that_are_none(alter: dict[str, int]) -> None:
     params = {"plaintext": "0a", "sender": 0, "receiver": 1, "alter": alter}

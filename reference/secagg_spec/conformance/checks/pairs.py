@@ -35,7 +35,8 @@ def _agreed(call: Caller) -> tuple[str, str, list[str]]:
     """Return what the two sides of two new key pairs derive, and the public keys."""
     result = _asked(call, _AGREE, {})
     first, second, public = (result.get(name) for name in ("first", "second", "public"))
-    if not (first and second and isinstance(public, list) and len(public) == 2):
+    keys = [first, second, *public] if isinstance(public, list) and len(public) == 2 else []
+    if not (first and second and keys and all(isinstance(key, str) for key in keys)):
         raise CheckFailed("protocol", f"{_AGREE}: first, second and two public keys are due, got {dict(result)}")
     return str(first), str(second), public
 
