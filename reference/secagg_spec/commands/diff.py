@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from secagg_spec.conformance.adapter.plain import shown, visible
 from secagg_spec.conformance.reports import document
+from secagg_spec.conformance.reports.summaries import escaped
 
 _MESSAGE = 160
 _NOT_RUN, _NOT_OFFERED, _ABSENT = "not_run", "unsupported", "absent"
@@ -263,21 +264,15 @@ def _text(notes: Sequence[str], found: Sequence[Comparison]) -> Iterator[str]:
 
 
 def _markdown(notes: Sequence[str], found: Sequence[Comparison]) -> Iterator[str]:
-    yield from (f"> Caution: {_cell(note)}" for note in notes)
+    yield from (f"> Caution: {escaped(note)}" for note in notes)
     for comparison in found:
-        yield from ("", f"### {_cell(comparison.target)}", "", _counts(comparison))
+        yield from ("", f"### {escaped(comparison.target)}", "", _counts(comparison))
         if comparison.changes:
             yield from ("", "| | what | | change |", "| --- | --- | --- | --- |")
         for change in _sorted(comparison.changes):
             worse = "**worse**" if change.worse else ""
-            yield f"| {worse} | {change.kind} | `{_cell(change.what)}` | {_cell(change.said)} |"
+            yield f"| {worse} | {change.kind} | {escaped(change.what)} | {escaped(change.said)} |"
     yield from ("", _verdict(found))
-
-
-def _cell(text: str) -> str:
-    """Return text that an adapter may have written, escaped for a Markdown table."""
-    safe = shown(text, 400).replace("&", "&amp;").replace("<", "&lt;").replace("`", "'")
-    return safe.replace("|", "\\|").replace("[", "\\[").replace("*", "\\*")
 
 
 def _sorted(changes: Iterable[Change]) -> list[Change]:

@@ -9,7 +9,7 @@ from secagg_spec.conformance.reports.page_content import page
 from secagg_spec.conformance.reports.report import listed
 from secagg_spec.conformance.running.expectations import VERDICTS
 
-_MARKUP = re.compile(r"([\\`*_{}\[\]()#+!|<>~])")
+_MARKUP = re.compile(r"([\\`*_{}\[\]()#+!|<>~&])")
 _MOST = 20
 """The most findings in a summary, and the most further checks that it names for each."""
 
@@ -29,21 +29,23 @@ def _table(content: Mapping[str, Any]) -> Iterator[str]:
     header, footer = content["header"], content["footer"]
     end = f"digest `{footer['digest'][:16]}`" if footer else "**ended before it was complete**"
     settings = header["settings"]
-    yield f"Kit {_text(header['kit'])}, seed {settings['seed']}, {settings['cases']} cases a check, {end}."
+    yield f"Kit {escaped(header['kit'])}, seed {settings['seed']}, {settings['cases']} cases a check, {end}."
     if content["fewer"]:
-        yield f"\n{_text(content['fewer'])}."
+        yield f"\n{escaped(content['fewer'])}."
 
 
 def _row(target: Mapping[str, Any]) -> str:
-    name, about = _text(target["target"]), target["implementation"]
+    name, about = escaped(target["target"]), target["implementation"]
     if not about:
         why = "not on this machine" if target["absent"] else "cannot be used"
-        return f"| {name}: {why}: {_text(target['absent'] or target['unusable'] or 'it was not judged')} | | | | | | |"
+        return (
+            f"| {name}: {why}: {escaped(target['absent'] or target['unusable'] or 'it was not judged')} | | | | | | |"
+        )
     counts, power = target["counts"], target["power"]
     numbers = [target["passed"], target["failed"], *(counts[key] for key in ("fails as expected", "not run"))]
     caught = f"{power['caught']} of {power['of']}" if power else ""
     cells = [*map(str, numbers), str(counts["not offered"]), caught]
-    return f"| {name} ({_text(about['name'])} {_text(about['version'])}) | {' | '.join(cells)} |"
+    return f"| {name} ({escaped(about['name'])} {escaped(about['version'])}) | {' | '.join(cells)} |"
 
 
 def _failures(content: Mapping[str, Any]) -> Iterator[str]:
@@ -54,19 +56,19 @@ def _failures(content: Mapping[str, Any]) -> Iterator[str]:
         check, *others = finding["alike"]
         clauses = dict.fromkeys(clause for one in finding["alike"] for clause in one["clauses"])
         yield ""
-        yield f"- **{_text(check['check'])}** of {_text(target['target'])}: {_text(check['verdict'])}"
-        yield f"  [{', '.join(clauses)}]: {_text(check['failure']['message'])}"
+        yield f"- **{escaped(check['check'])}** of {escaped(target['target'])}: {escaped(check['verdict'])}"
+        yield f"  [{', '.join(clauses)}]: {escaped(check['failure']['message'])}"
         if others:
-            yield f"  The same in {_text(listed([other['check'] for other in others], _MOST))}."
+            yield f"  The same in {escaped(listed([other['check'] for other in others], _MOST))}."
     if len(wrong) > _MOST:
         yield ""
         yield f"and {len(wrong) - _MOST} more findings"
     for target in content["targets"]:
-        yield from (f"\nStale expectation: {_text(line)}" for line in target["stale"])
+        yield from (f"\nStale expectation: {escaped(line)}" for line in target["stale"])
 
 
-def _text(text: str) -> str:
-    """Return text on one line, with everything escaped that Markdown would treat as markup."""
+def escaped(text: str) -> str:
+    """Return text on one line, of at most 300 characters, with everything escaped that Markdown treats as markup."""
     return _MARKUP.sub(r"\\\1", shown(text, 300))
 
 
