@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -149,11 +150,13 @@ def flip(text: str) -> str:
 SERVER_CHANGES: list[tuple[str, Change, str]] = [
     ("idle", lambda d: d.update(format="x"), "format"),
     ("idle", lambda d: d.update(phase="dead"), "phase"),
-    ("idle", lambda d: d.update(serving=2), "state"),
-    ("idle", lambda d: d.update(keys="00"), "state"),
+    ("idle", lambda d: d.update(serving=2), "serving"),
+    ("idle", lambda d: d.update(serving=np.arange(2)), "serving"),
+    ("idle", lambda d: d.update(keys="00"), "keys"),
     ("idle", lambda d: d.update(epoch=-1), "epoch"),
     ("idle", lambda d: d.update(session="00"), "len(session)"),
     ("idle", lambda d: d.update(encryption="cp-abe"), "encryption"),
+    ("idle", lambda d: d.update(encryption=np.arange(2)), "encryption"),
     ("idle", lambda d: d["verification"].pop(), "len(verification)"),
     ("idle", lambda d: d["parameters"].update(K=2), "K"),
     ("idle", lambda d: d["recovered"].update(epoch=1), "recovered"),
@@ -166,7 +169,7 @@ SERVER_CHANGES: list[tuple[str, Change, str]] = [
     ("filling", lambda d: d.update(epoch=2), "keys, signature"),
     ("filling", lambda d: d.update(keys=flip(d["keys"])), "keys, signature"),
     ("filling", lambda d: d.update(total=None), "epoch, total"),
-    ("filling", lambda d: d.update(phase="idle"), "state"),
+    ("filling", lambda d: d.update(phase="idle"), "keys, signature, places, total"),
     ("filling", lambda d: d.update(phase="serving"), "serving"),
     ("filling", lambda d: d.update(serving=3), "serving"),
     ("filling", lambda d: d["places"][1].update(user=0), "places"),

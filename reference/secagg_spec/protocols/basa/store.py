@@ -72,8 +72,9 @@ def restore_server(data: Mapping[str, Any], encryption: boxes.Encryption = boxes
 
 def _server(data: Mapping[str, Any], encryption: boxes.Encryption) -> server.ServerState:
     known, epoch = _session(data, encryption), data["epoch"]
-    if epoch is not None:
-        validate.integer("epoch", epoch, 0, messages.LAST_EPOCH)
+    for name, last in (("epoch", messages.LAST_EPOCH), ("serving", known.parameters.N - 1)):
+        if data[name] is not None:
+            validate.integer(name, data[name], 0, last)
     start = server.server_start(known.parameters, known.id, epoch, **_public(known))
     places = tuple(_place(known, at, value) for at, value in _positions(known, "places", data["places"]))
     recovered = None if data["recovered"] is None else _sum(known, data["recovered"])
@@ -95,8 +96,10 @@ def _check_server(state: server.ServerState) -> None:
     """Refuse the state of a server that no steps lead to."""
     _check_recovered(state)
     if state.phase == "idle":
-        nothing = server.ServerState(state.session, state.epoch, recovered=state.recovered)
-        _check_same("state", store_server(state), store_server(nothing), "without anything of an epoch while idle")
+        stored = store_server(state)
+        nothing = store_server(server.ServerState(state.session, state.epoch, recovered=state.recovered))
+        if there := {name: value for name, value in stored.items() if value != nothing[name]}:
+            raise ParameterError(", ".join(there), [*there.values()], "empty while the server is idle")
         return
     if state.epoch is None or state.total is None:
         raise ParameterError("epoch, total", [state.epoch, state.total], f"there while {state.phase}")
@@ -113,7 +116,9 @@ def _check_places(state: server.ServerState) -> None:
     p, users = state.session.parameters, [place.user for place in state.places]
     serving = state.phase in ("serving", "settling")
     if serving:
-        users.append(validate.integer("serving", state.serving, 0, p.N - 1))
+        if state.serving is None:
+            raise ParameterError("serving", None, f"a user while {state.phase}")
+        users.append(state.serving)
     elif state.serving is not None:
         raise ParameterError("serving", state.serving, f"nobody while {state.phase}")
     if len(set(users)) != len(users) or len(users) > p.positions or len(state.entries) + serving > p.K:
@@ -210,7 +215,8 @@ def _authority(data: Mapping[str, Any], ring: boxes.KeyRing) -> authority.Author
     start = authority.authority_start(
         known.parameters, known.id, 0, signing=signing, verification=known.verification, ring=ring
     )
-    _check_same("authority", start.session.authority, known.authority, "the verification key of the signing key")
+    if start.session.authority != known.authority:
+        raise ParameterError("authority", known.authority, "the verification key of the signing key")
     with _taken("ring", "the keys of the authority as they were stored"):
         last = min(epoch, messages.LAST_EPOCH)  # after the last epoch none is open, and the ring has no keys of one
         keys = ring.restored(known.epoch(last), validate.from_hex("ring", data["ring"]), is_open)
@@ -333,7 +339,7 @@ def _stored_session(session: messages.Session) -> dict[str, Any]:
 
 
 def _session(data: Mapping[str, Any], encryption: boxes.Encryption) -> messages.Session:
-    _check_same("encryption", data["encryption"], encryption.name, encryption.name)
+    _one_of("encryption", data["encryption"], (encryption.name,))
     numbers = validate.members("parameters", data["parameters"], Parameters)
     function = Staleness(**validate.members("staleness", numbers["staleness"], Staleness))
     parameters = Parameters(**{**numbers, "staleness": function})
@@ -386,11 +392,6 @@ def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in allowed:
         raise ParameterError(name, value, f"one of {', '.join(allowed)}")
     return value
-
-
-def _check_same(name: str, value: object, wanted: object, allowed: str) -> None:
-    if value != wanted:
-        raise ParameterError(name, value, allowed)
 
 
 guard(__name__)
