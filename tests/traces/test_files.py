@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.traces.recorded import PARAMETERS, Line, Recorded, entries, recorded,
 
 HEAD = run("secagg").lines[0]
 NUMBERS = {**HEAD["numbers"], "R": int(HEAD["numbers"]["R"])}
+GOOD = Head.of("secagg", NUMBERS, HEAD["setup"], bytes(16), 1)
 
 
 def refused(path: Path) -> str:
@@ -278,9 +280,13 @@ def test_a_recorder_begins_anew_where_the_first_head_was_cut(tmp_path: Path, lef
     path = tmp_path / "trace"
     path.write_text(left, encoding="ascii")
     recorder = Recorder(path)
+    with pytest.raises(ParameterError, match=r"^recorder = 'empty': must be begun with the head of a round$"):
+        recorder.closed("unmasking")
+    assert not path.read_bytes()
+    recorder.begin(GOOD)
     recorder.closed("unmasking")
     recorder.close()
-    assert path.read_text(encoding="ascii") == '{"phase":"unmasking","closed":[]}\n'
+    assert [*files.read(path, ["secagg"])] == [replace(GOOD, line=1), Closed(2, "unmasking", ())]
 
 
 @pytest.mark.requirement("TRC-04", "ERR-02")
@@ -326,11 +332,26 @@ def test_the_protocols_are_those_that_run_phase_by_phase() -> None:
     assert set(rounds.PROTOCOLS) == {name.rstrip("+") for name in PARAMETERS}
 
 
-@pytest.mark.requirement("TRC-02", "ERR-02")
-@pytest.mark.parametrize("wrong", [{1}, float("nan"), b"x"])
-def test_a_head_without_values_of_json_is_not_written(tmp_path: Path, wrong: Any) -> None:
+@pytest.mark.requirement("TRC-01", "ERR-02")
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"protocol": "other"}, r"^protocol = 'other': must be one of "),
+        ({"numbers": {}}, r"^R = 'nothing': "),
+        *(
+            ({"numbers": {**NUMBERS, "R": wrong}}, "^R = .*: must be an integer$")
+            for wrong in ({1}, float("nan"), b"x")
+        ),
+        ({"setup": {}}, r"^order = 'nothing': "),
+        ({"session": bytes(15)}, r"^len\(session\) = 15: "),
+        ({"round": -1}, r"^round = -1: "),
+    ],
+)
+def test_a_head_that_no_reader_takes_is_not_written(tmp_path: Path, changed: dict[str, Any], text: str) -> None:
     recorder = Recorder(tmp_path / "trace")
-    with pytest.raises(ParameterError, match=r"^head = .*: must be of values that JSON has$"):
-        recorder.begin(Head("secagg", {"R": wrong}, {}, bytes(16), 1))
-    recorder.close()
+    with pytest.raises(ParameterError, match=text):
+        recorder.begin(replace(GOOD, **changed))
     assert not (tmp_path / "trace").read_bytes()
+    recorder.begin(GOOD)
+    recorder.close()
+    assert [*files.read(tmp_path / "trace", ["secagg"])] == [replace(GOOD, line=1)]

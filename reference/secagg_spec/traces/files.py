@@ -102,7 +102,7 @@ def _plain(value: Any, form: str) -> Any:
     """Return a member as the adapter protocol has it."""
     value = validate.plain(value)
     if isinstance(value, bytes):
-        return value.hex()
+        return value.hex() if form in ("bytes", "binary64") else value
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(entry, form[1:-1]) for entry in value]
     return str(value) if form == "decimal" else value
@@ -264,7 +264,7 @@ class Recorder:
     ParameterError
         The path is none; or the file is there, and does not begin as a trace: it is left as it is. Of the methods: a
         phase is no text, a message is no bytes, or users are no numbers in [0, 2^32 - 2], each once, or the
-        recorder is closed; nothing is written.
+        recorder is closed, or its file has no head yet; nothing is written.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -275,7 +275,8 @@ class Recorder:
         _cut_back(self._file)
 
     def begin(self, head: Head) -> None:
-        """Write the head of a round."""
+        """Write the head of a round; refuse one that no reader takes, as `Head.of` does."""
+        head = Head.of(head.protocol, head.numbers, head.setup, head.session, head.round)
         agreed = {"protocol": head.protocol, "numbers": head.numbers, "setup": head.setup}
         self._write({"trace": VERSION, **agreed, "session": head.session.hex(), "round": str(head.round)})
 
@@ -303,11 +304,9 @@ class Recorder:
     def _write(self, entry: Mapping[str, Any]) -> None:
         if self._file.closed:
             raise ParameterError("recorder", "closed", "used before `close`")
-        try:
-            line = json.dumps(entry, separators=(",", ":"), allow_nan=False).encode("ascii")
-        except (TypeError, ValueError) as error:
-            raise ParameterError("head", str(error), "of values that JSON has") from None
-        self._file.write(line + b"\n")
+        if "trace" not in entry and not self._file.seek(0, os.SEEK_END):
+            raise ParameterError("recorder", "empty", "begun with the head of a round")
+        self._file.write(json.dumps(entry, separators=(",", ":")).encode("ascii") + b"\n")
         self._file.flush()
 
 
