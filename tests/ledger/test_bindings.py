@@ -78,6 +78,52 @@ def test_without_a_table_there_are_no_theorems(tmp_path: Path) -> None:
     assert theorems.load(tmp_path) == {}
 
 
+TABLE = """idealises = { x = "y" }
+unsaid = { x = "z" }
+[[theorem]]
+file = "A"
+name = "b"
+says = "s"
+idealises = "x"
+"""
+
+
+@pytest.mark.requirement("CLM-04")
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("theorem", "theorems.toml:1: is not TOML: "),
+        ("theorem = []", "theorems.toml: idealises: is missing"),
+        (TABLE.replace('"A"', "1"), "theorems.toml: theorem: 0: file: must be of type string, and is 1"),
+        (TABLE + "more = 1", "theorems.toml: theorem: 0: more: there is no such field; "),
+        (TABLE.replace('= "x"', '= "z"'), "theorems.toml: A.b: idealises: there is no z in [idealises]"),
+        (TABLE.replace("{ x =", "{ y =").replace("{ y =", "{ x =", 1), "theorems.toml: A.b: idealises: there is no x"),
+        (TABLE + TABLE[TABLE.index("[[") :], "theorems.toml: A.b: is in the file twice"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_refused_in_a_line(tmp_path: Path, table: str, said: str) -> None:
+    (tmp_path / "formal").mkdir()
+    (tmp_path / "formal" / "theorems.toml").write_text(table, encoding="utf-8")
+    (tmp_path / "formal" / "statements.txt").write_text("A.b : nothing\n", encoding="utf-8")
+    with pytest.raises(BrokenFile) as raised:
+        theorems.load(tmp_path)
+    assert str(raised.value).startswith(said)
+    with pytest.raises(BrokenFile):
+        entries.load(proofs=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"\xff", "it is not UTF-8 in line 1"), (None, "No such file or directory")]
+)
+def test_statements_that_cannot_be_read_are_refused_in_a_line(tmp_path: Path, content: bytes | None, said: str) -> None:
+    (tmp_path / "formal").mkdir()
+    (tmp_path / "formal" / "theorems.toml").write_text(TABLE, encoding="utf-8")
+    if content is not None:
+        (tmp_path / "formal" / "statements.txt").write_bytes(content)
+    with pytest.raises(BrokenFile, match=rf"^statements\.txt: cannot be read: {said}$"):
+        theorems.load(tmp_path)
+
+
 def test_each_theorem_says_what_it_idealises_and_what_it_does_not_say() -> None:
     for theorem in THEOREMS.values():
         assert theorem.idealises

@@ -86,6 +86,11 @@ BAD = [
     (TOP + WHY, Incomplete, "test.toml: no item names TST-1"),
     (TOP.replace("(\\d+)\\)$", "(") + ITEM, BrokenEntry, "test.toml:5: pattern: '^\\\\((' is no regular expression: "),
     (
+        TOP.replace("(\\d+)\\)$", "(\\d{9999999999})") + ITEM,
+        BrokenEntry,
+        "test.toml:5: pattern: '^\\\\((\\\\d{9999999999})' is no",
+    ),
+    (
         TOP.replace("(\\d+)\\.", "\\d+") + ITEM,
         BrokenEntry,
         "test.toml:8: pattern: 'Theorem \\\\d+' must have one group",

@@ -55,6 +55,7 @@ BAD: list[tuple[str, str, type[LedgerError], str]] = [
     ),
     (entry(**FAILS, root='"one"'), SLIPS, BrokenEntry, "one: TST-1: a slip is imprecise, and never refuted"),
     (entry(**FAILS, root='"one"'), "", BrokenFile, "roots.txt: cannot be read"),
+    (entry(**FAILS, root='"one"'), ROOT + "[[rot]]\n", BrokenFile, "roots.txt: rot: there is no such field; all"),
 ]
 
 

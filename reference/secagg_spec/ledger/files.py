@@ -60,7 +60,7 @@ def read(path: Path, schema: str, table: str, label: str) -> EntryFile:
     BrokenFile, BrokenEntry, MissingEvidence
         The file is not TOML, or breaks the schema; only the first fault is reported.
     """
-    text, content = _read(path)
+    text, content = toml(path)
     head, lines = line_numbers(text, table)
     source = EntryFile(path.name, content, table, label, lines)
     _check_form(source, head, schema)
@@ -94,17 +94,25 @@ def tables(path: Path, name: str) -> Sequence[dict[str, Any]]:
     Raises
     ------
     BrokenFile
-        The file cannot be read, is not TOML, or has no such tables.
+        The file cannot be read, is not TOML, or has no such tables, or something else.
     """
-    _, content = _read(path)
+    _, content = toml(path)
     found = content.get(name)
     if not isinstance(found, list) or not all(isinstance(table, dict) for table in found):
         raise BrokenFile(f"{path.name}: cannot be read: it has no tables that begin with [[{name}]]")
+    for other in content.keys() - {name}:
+        raise BrokenFile(f"{path.name}: {other}: there is no such field; all that it has are tables [[{name}]]")
     return found
 
 
-def _read(path: Path) -> tuple[str, Data]:
-    """Return the text of a file, and what it says as TOML."""
+def toml(path: Path) -> tuple[str, Data]:
+    """Return the text of a file, and what it says as TOML.
+
+    Raises
+    ------
+    BrokenFile
+        The file cannot be read, or is not TOML.
+    """
     try:
         text = system.regular(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -136,7 +136,7 @@ def _pattern(path: Path, entry: Data) -> tuple[str, re.Pattern[str]]:
     place = f"{path.name}:{line}: pattern: {expression!r}"
     try:
         pattern = re.compile(expression, re.MULTILINE)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise BrokenEntry(f"{place} is no regular expression: {error}") from None
     if pattern.groups != 1:
         raise BrokenEntry(f"{place} must have one group, the number, and has {pattern.groups}")
