@@ -113,6 +113,20 @@ def test_names_that_cannot_be_used_are_one_line(
 
 
 @pytest.mark.slow
+def test_a_comment_that_is_not_utf_8_is_read_again_as_it_was(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path, into = failure(tmp_path / "repro", "mask-is-subtracted", "lightsecagg.mask/exact"), tmp_path / "mine.json"
+    names = ("--id", "found-1", "--clause", "LSA-02", "--into", str(into))
+    code, out, err = promote(capsys, path, *names, "--comment", "x\udcff\ud800 é")
+    assert (code, err) == (0, "")
+    assert len(out) < 1500
+    [vector] = store.load(into).vectors
+    assert vector.comment == "x\udcff\ud800 é"
+    assert "é" in into.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
 def test_several_requests_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = failure(tmp_path / "repro", "extra-shares-ignored", "mds.decode/extra")
     code, _, err = promote(capsys, path, "--id", "found-1", "--clause", "MDS-09", "--into", str(tmp_path / "x.json"))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec import documents, resources, system
+from secagg_spec.conformance.adapter.plain import clip
 from secagg_spec.conformance.running import repros, suite
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.vectors import store
@@ -28,6 +29,7 @@ _PRESUPPOSED: Mapping[str, Mapping[str, str]] = {
     "quantizer.dequantize": {"quantizer.middle": "positive"},
 }
 _NEW, _STEP, _FREE, _AGAIN = "session.new", "session.step", "session.free", "session.again"
+_SHOWN = 1000
 _COVERS = "Cases in which implementations failed, found by the kit and kept."
 
 
@@ -51,7 +53,7 @@ def main(options: argparse.Namespace) -> int:
     file.vectors.append(vector)
     _write(file, path)
     outcome = f"reject with {' or '.join(vector.reject)}" if vector.reject else json.dumps(dict(vector.result or {}))
-    print(f"{path}: added {vector.id} ({vector.operation}); the outcome is {outcome}")
+    print(f"{path}: added {vector.id} ({vector.operation}); the outcome is {clip(outcome, _SHOWN)}")
     return 0
 
 

@@ -41,7 +41,7 @@ _RENEWED_HEAD = """\
 
 
 def text_of(file: VectorFile) -> str:
-    """Return the text of a vector file."""
+    """Return the text of a vector file; a lone surrogate, which UTF-8 does not have, stands as JSON escapes it."""
     body = {
         "schema": SCHEMA,
         "license": LICENSE,
@@ -50,7 +50,8 @@ def text_of(file: VectorFile) -> str:
         "flags": {name: flag.as_json() for name, flag in file.flags.items()},
         "vectors": [vector.as_json() for vector in file.vectors],
     }
-    return json.dumps(body, indent=1, ensure_ascii=False) + "\n"
+    text = json.dumps(body, indent=1, ensure_ascii=False) + "\n"
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def load_all(place: Path | None = None) -> list[VectorFile]:
