@@ -135,11 +135,17 @@ def _seeds(content: dict[str, Any]) -> None:
 
 
 @pytest.mark.requirement("EXP-28")
-@pytest.mark.parametrize("change", [_verdict, _number, _bound, _relation, _interval, _seeds])
-def test_a_verdict_that_does_not_follow_is_refused(tmp_path: Path, change: Any) -> None:
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        *((change, "verdict") for change in (_verdict, _number, _bound, _relation, _seeds)),
+        (_interval, "interval"),
+    ],
+)
+def test_a_verdict_that_does_not_follow_is_refused(tmp_path: Path, change: Any, named: str) -> None:
     content = document()
     change(content)
-    with pytest.raises(ParameterError, match=r"the verdict on toy = .*what its numbers give"):
+    with pytest.raises(ParameterError, match=rf"^the {named} of toy = .*what its numbers give"):
         results.read(stored(tmp_path / "x.json", content))
 
 

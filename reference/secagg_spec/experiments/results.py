@@ -158,8 +158,9 @@ def check(content: Data) -> None:
     """Refuse a document with a verdict or an interval that does not follow from its numbers (EXP-28)."""
     for stated, again in zip(content["statements"], judge_again(content), strict=True):
         if not follows(stated, again):
+            member = "interval" if stated["verdict"] == again.verdict else "verdict"
             allowed = f"what its numbers give, {again.verdict} with {again.interval}"
-            raise ParameterError(f"the verdict on {stated['name']}", stated["verdict"], allowed)
+            raise ParameterError(f"the {member} of {stated['name']}", stated[member], allowed)
 
 
 def follows(stated: Data, again: Judged) -> bool:
