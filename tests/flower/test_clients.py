@@ -20,7 +20,7 @@ import secagg_spec.flower
 from secagg_spec import errors
 from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.flower import plan as plans
-from secagg_spec.flower.client import Policy
+from secagg_spec.flower.client import JOIN, Client, Policy
 from secagg_spec.flower.journal import FileJournal, Journal, MemoryJournal
 from secagg_spec.flower.kinds import KINDS
 from secagg_spec.flower.packing import pack, unpack
@@ -582,3 +582,22 @@ def test_training_that_fails_is_told_by_a_code(name: str) -> None:
     assert result is not None
     assert 121 not in result.contributors
     assert f"{engine_phase(name)}: 1 of 6 dropped out: node 121 (refused: bad_param)" in engine.lines
+
+
+@pytest.mark.requirement("FLW-04", "ERR-02")
+def test_protocols_of_a_policy_do_not_change() -> None:
+    given = {plans.SECAGG}
+    policy = Policy(given)
+    given.add(plans.SECAGG_ACTIVE)
+    assert policy.protocols == (plans.SECAGG,)
+    assert Policy(np.array([plans.SECAGG, plans.LIGHTSECAGG])).kind(plans.LIGHTSECAGG) is KINDS[plans.LIGHTSECAGG]
+
+
+@pytest.mark.requirement("RND-03", "FLW-05")
+@pytest.mark.parametrize("given", [b"", bytes(31), bytes(33), None, bytearray(32)])
+def test_a_source_that_runs_out_gives_no_sealing_key(given: Any) -> None:
+    client = Client(Policy((plans.LIGHTSECAGG,)), MemoryJournal(), Mock(take=Mock(return_value=given)))
+    packet = {"version": 2, "phase": JOIN, "protocol": plans.LIGHTSECAGG, "nonce": bytes(16)}
+    handled = client.handle(packet, [], Mock())
+    assert handled.reply == {"version": 2, "refused": "bad_param"}
+    assert str(handled.refused).startswith("take(32) of the source = ")

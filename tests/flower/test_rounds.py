@@ -8,7 +8,7 @@ from fractions import Fraction
 from io import BytesIO
 from math import ceil, prod
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
@@ -633,3 +633,25 @@ def test_a_number_that_is_not_finite_is_named_by_its_array(number: float) -> Non
     arrays[-1].flat[1] = number
     with pytest.raises(OutOfRange, match=rf"^arrays\[{len(SHAPES) - 1}\]\.flat\[1\] = {number}: must be finite$"):
         weights.encode(engine.begun[0], arrays, 3, SystemSource())
+
+
+@pytest.mark.parametrize("name", ["N", "sampled", "d"])
+@pytest.mark.parametrize("value", [None, -1, 2**32, 1.0])
+def test_settings_are_for_numbers_of_users_and_elements(name: str, value: Any) -> None:
+    given: dict[str, Any] = {"N": 5, "sampled": 5, "d": 2, name: value}
+    with pytest.raises(ParameterError, match=f"^{name} = .*: must be an integer in "):
+        SETTINGS["secagg"].numbers(**given)
+
+
+@pytest.mark.parametrize("number", [-1, 2**32, None])
+def test_a_round_has_a_number_before_anybody_is_asked(number: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^round = .*: must be an integer in \[0, 4294967295\]$"):
+        server.run(SETTINGS["secagg"], range(5), [np.zeros(3)], number, Mock(side_effect=AssertionError), Mock())
+
+
+@pytest.mark.requirement("RND-03")
+def test_a_source_that_runs_out_ends_the_round_before_anybody_is_asked() -> None:
+    said: list[str] = []
+    exchange, source = Mock(side_effect=AssertionError), Mock(take=Mock(return_value=bytes(15)))
+    assert server.run(SETTINGS["lightsecagg"], range(5), [np.zeros(3)], 1, exchange, said.append, source) is None
+    assert said == ["round 1 ends without a sum: ParameterError: take(16) of the source = '15 bytes': must be 16 bytes"]

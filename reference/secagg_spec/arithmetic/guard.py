@@ -17,6 +17,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from secagg_spec.arithmetic import validate
 from secagg_spec.errors import ParameterError
 
@@ -175,7 +177,8 @@ class _Wanted:
         if isinstance(value, self.others):
             return value
         if self.methods:
-            if hasattr(value, "shape") or not all(hasattr(value, one) for one in self.methods):  # arrays have a `take`
+            # arrays have a `take` of their own
+            if isinstance(value, np.ndarray) or not all(hasattr(value, one) for one in self.methods):
                 wanted = f"an object with what {self.kind.__name__} has: {', '.join(sorted(self.methods))}"
                 raise ParameterError(name, validate.class_of(value), wanted)
         elif self.kind is Path:

@@ -40,7 +40,7 @@ def check_source(value: object, name: str = "source") -> None:
     ParameterError
         It has no method `take`.
     """
-    if hasattr(value, "shape") or not callable(getattr(value, "take", None)):  # arrays have a `take` of their own
+    if isinstance(value, np.ndarray) or not callable(getattr(value, "take", None)):  # arrays have a `take` of their own
         raise ParameterError(name, validate.class_of(value), "a source of bytes, with a method take")
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.conformance.adapter.codes import reject_code
-from secagg_spec.crypto.entropy import Source, SystemSource
+from secagg_spec.crypto.entropy import Source, SystemSource, taken
 from secagg_spec.crypto.keys import SESSION_BYTES, public_key
 from secagg_spec.crypto.prg import check_key
 from secagg_spec.crypto.signatures import sign, verification_key, verify
@@ -83,7 +83,7 @@ class Policy(validate.Plain):
             check_key("trusted", key)
         object.__setattr__(self, "trusted", frozenset(trusted))
         protocols = validate.collection("protocols", self.protocols, "some of " + ", ".join(plans.PROTOCOLS))
-        if not protocols:
+        if not len(protocols):
             raise ParameterError("protocols", "none", "one or more of " + ", ".join(plans.PROTOCOLS))
         for protocol in protocols:
             validate.one_of("protocols", protocol, plans.PROTOCOLS)
@@ -91,6 +91,7 @@ class Policy(validate.Plain):
                 check_key("signing", self.signing)
                 if verification_key(self.signing) not in self.trusted:
                     raise ParameterError("trusted", "a set without the client's own key", "the keys of all users")
+        object.__setattr__(self, "protocols", tuple(protocols))
         validate.integer("most_users", self.most_users, 3)
         validate.integer("most_elements", self.most_elements, 2)
         validate.integer("least", self.least, 3, self.most_users)
@@ -197,7 +198,7 @@ class Client:
             raise Malformed(f"messages have no place in the phase {JOIN!r}", (SERVER,))
         self.journal.refuse(nonce, JOIN)
         answer: dict[str, Any] = {"nonce": nonce}
-        sealing = self.source.take(32) if kind.seals else b""
+        sealing = taken(self.source, 32) if kind.seals else b""
         if kind.seals:
             answer["sealing"] = public_key(sealing)
         if kind.signs:

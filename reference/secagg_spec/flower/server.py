@@ -21,7 +21,7 @@ from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME, MAX_MODULUS
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance.adapter.codes import ALL_CODES
-from secagg_spec.crypto.entropy import Source, SystemSource
+from secagg_spec.crypto.entropy import Source, SystemSource, taken
 from secagg_spec.crypto.keys import SESSION_BYTES, refuse_weak
 from secagg_spec.crypto.signatures import verify
 from secagg_spec.flower import plan as plans
@@ -104,6 +104,8 @@ class Settings(validate.Plain):
 
         What else is not allowed is refused by the parameters of the protocol.
         """
+        for name, value in (("N", N), ("sampled", sampled), ("d", d)):
+            validate.integer(name, value, 0, validate.MAX_COUNT)
         holders = sampled if self.holders is None else _part(self.holders, sampled, 3)
         if holders > sampled:
             raise errors.ParameterError("holders", holders, f"at most {sampled}, the number of users that are asked")
@@ -179,14 +181,15 @@ def run(
 
     Raises
     ------
-    DuplicateUser
-        A node is listed twice.
+    DuplicateUser, ParameterError
+        A node is listed twice, or the round is not in ``[0, 2**32)``.
 
     Settings that do not fit so many users end the round without a sum, since the next one may have others. So does an
     exchange that gives a second reply of a node, or one of a node that was not asked.
     """
     if len(set(validate.user_numbers("nodes", nodes))) < len(nodes):
         raise errors.DuplicateUser("nodes", nodes, "each node once")
+    round = validate.integer("round", round, 0, steps.SERVER)
     recorded, failed = list[Sequence[int]](), list[Exception]()
 
     def announce(survivors: Sequence[int]) -> None:
@@ -223,7 +226,7 @@ def _open(
     batches: Batches | None,
 ) -> tuple[Plan, tuple[int, ...]]:
     """Return the plan of a round and its users' nodes; where the protocol has keys, they are those that sent theirs."""
-    kind, nonce = KINDS[settings.protocol], source.take(SESSION_BYTES)
+    kind, nonce = KINDS[settings.protocol], taken(source, SESSION_BYTES)
     nodes = nodes if batches is None else batches.whole(nodes)
     present, sent = tuple(nodes), dict[int, dict[str, bytes]]()
     if kind.joining:
