@@ -75,7 +75,7 @@ def test_files_that_are_missing_or_no_gzip_are_refused(tmp_path: Path) -> None:
 def test_a_head_that_was_cut_is_refused(axes: int) -> None:
     head = bytes((0, 0, 8, axes)) + (5).to_bytes(4, "big") * (axes - 1)
     for more in range(4):
-        with pytest.raises(ParameterError, match=rf"an IDX file of bytes with {axes} axes"):
+        with pytest.raises(ParameterError, match=rf"of bytes with {axes} {'axis' if axes == 1 else 'axes'}, and"):
             digits.bytes_of_idx(gzip.compress(head + bytes(more)), axes, "cut")
     assert digits.bytes_of_idx(gzip.compress(head + bytes(4)), axes, "whole").size == 0
 
@@ -130,7 +130,9 @@ def test_folders_are_paths_or_text(tmp_path: Path) -> None:
         ({"raw": IMAGES - 1.0}, "raw = -1.0: must be between 0 and 255.0"),
         ({"raw": IMAGES * np.nan}, "raw = nan: "),
         ({"largest": 50.0}, "raw = .*: must be between 0 and 50.0"),
-        ({"largest": 0.0}, "largest = 0.0: must be a finite number above 0"),
+        ({"largest": 0.0}, r"largest = 0.0: must be a number above 0 and at most 1e\+150$"),
+        ({"largest": 1e151}, r"largest = 1e\+151: "),
+        ({"raw": np.full((2, 3, 3), 2**53 + 1, np.uint64), "largest": 2.0**53}, "raw = 9007199254740993: "),
         ({"largest": np.inf}, "largest = inf: "),
         ({"largest": "1"}, "largest = '1': "),
         ({"labels": np.array([7])}, r"labels\.shape = \(1,\): must be \(2\)"),
@@ -185,3 +187,10 @@ def test_the_images_of_scikit_learn_are_there() -> None:
 def test_an_array_has_64_axes_at_most() -> None:
     with pytest.raises(ParameterError, match=r"^axes = 65: must be an integer in \[1, 64\]$"):
         digits.bytes_of_idx(b"", 65, "there")
+
+
+@pytest.mark.parametrize(("value", "largest"), [(0.1, 1.0), (3e38, 3.1e38)])
+def test_the_mean_of_many_images_of_binary32_is_that_of_their_values(value: float, largest: float) -> None:
+    raw = np.full((20_000, 1, 1), value, np.float32)  # added in binary32 they are off by 6e-7, or infinite
+    mean = digits.Digits("some", raw, largest, np.zeros(20_000, np.int64)).mean()
+    assert mean[0, 0] == pytest.approx(float(raw[0, 0, 0]) / largest, rel=1e-12)

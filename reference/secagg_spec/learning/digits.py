@@ -25,7 +25,7 @@ CLASSES = 10
 _CHUNK = 4096
 _MOST = 1 << 28
 _SQUARE = 1e150
-"""The largest magnitude of values whose squares are added."""
+"""The largest magnitude of values that are added, or their squares."""
 _IMAGES, _LABELS = "mnist/train-images-idx3-ubyte.gz", "mnist/train-labels-idx1-ubyte.gz"
 
 
@@ -38,7 +38,7 @@ class Digits:
     ParameterError
         The images are no array of real numbers or of another shape, there are none, or not as many as labels.
     OutOfRange
-        The largest value is not finite and above 0, a value is not between 0 and that, or a label is no digit.
+        The largest value is not above 0 and at most 10^150, a value is not between 0 and that, or a label is no digit.
     """
 
     name: str
@@ -53,9 +53,9 @@ class Digits:
         validate.array_shape("raw", self.raw, (None, side, side))
         if not self.raw.size:
             raise LengthMismatch("len(raw)", len(self.raw), "one image or more, of one pixel or more")
-        if not validate.finite(self.largest) or not self.largest > 0:
-            raise OutOfRange("largest", self.largest, "a finite number above 0")
-        low, high = float(self.raw.min()), float(self.raw.max())
+        if not validate.finite(self.largest) or not 0 < self.largest <= _SQUARE:
+            raise OutOfRange("largest", self.largest, f"a number above 0 and at most {_SQUARE:.0e}")
+        low, high = self.raw.min().item(), self.raw.max().item()
         if not 0 <= low <= high <= self.largest:
             raise OutOfRange("raw", low if not low >= 0 else high, f"between 0 and {self.largest}")
         check_labels("labels", self.labels, CLASSES)
@@ -92,7 +92,7 @@ class Digits:
 
     def mean(self) -> RealArray:
         """Return the mean of all images, in [0, 1]."""
-        return np.asarray(self.raw.mean(axis=0) / self.largest, dtype=np.float64)
+        return np.asarray(self.raw.mean(axis=0, dtype=np.float64) / self.largest)
 
 
 def bundled() -> Digits:
@@ -195,7 +195,7 @@ def bytes_of_idx(packed: bytes, axes: int, path: Path | str) -> NDArray[np.uint8
         The data is not such a file, or no bytes, or the number of axes is out of its range.
     """
     axes, packed = validate.integer("axes", axes, 1, 64), validate.octets("packed", packed)
-    what = f"an IDX file of bytes with {axes} axes, and {_MOST} bytes of data at most"
+    what = f"an IDX file of bytes with {axes} ax{'i' if axes == 1 else 'e'}s, and {_MOST} bytes of data at most"
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
             head = file.read(4 + 4 * axes)
