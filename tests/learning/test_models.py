@@ -149,6 +149,7 @@ def test_a_model_without_dense_layers_has_none() -> None:
 
 
 OTHER: Any = None
+CLASS: Any = models.Dense
 
 
 @pytest.mark.parametrize(
@@ -162,6 +163,7 @@ OTHER: Any = None
         (lambda: models.Maxima(2, 0), "stride = 0: "),
         (lambda: models.Model("x", OTHER), "layers = 'NoneType': "),
         (lambda: models.Model("x", (models.Positive(), OTHER)), r"layers = \['Positive', 'NoneType'\]: must be layers"),
+        (lambda: models.Model("x", (CLASS,)), r"layers = \['type'\]: must be layers, such as"),
         (lambda: models.Model("x", ()), r"layers = \[\]: must be layers, one or more with parameters$"),
         (lambda: models.Model("x", (models.Positive(),)), r"layers = \['Positive'\]: must be layers, one or more with"),
         (lambda: models.Model("x", (models.Dense(2**20, 2**20),)), r"d = .*: must be an integer in \[1, 268435456\]"),

@@ -193,7 +193,7 @@ class Model:
 
     def __post_init__(self) -> None:
         layers = validate.sequence("layers", self.layers, "layers")
-        if not all(hasattr(layer, "shapes") and hasattr(layer, "of_many") for layer in layers):
+        if any(isinstance(one, type) or not hasattr(one, "shapes") or not hasattr(one, "of_many") for one in layers):
             raise ParameterError("layers", list(map(validate.class_of, layers)), "layers, such as Dense and Positive")
         object.__setattr__(self, "layers", tuple(layers))
         object.__setattr__(self, "shapes", tuple(shape for layer in layers for shape in layer.shapes))
