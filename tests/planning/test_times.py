@@ -124,6 +124,12 @@ def test_kinds_and_roles_that_there_are_not_are_refused(kind: Any) -> None:
         times.grown("secagg", kind)
 
 
+@pytest.mark.parametrize("kind", sorted({row["kind"] for row in times.stored()} - {*times.DEGREES}))
+def test_kinds_that_are_scaled_from_others_are_not_timed(kind: str) -> None:
+    with pytest.raises(ParameterError, match=r"^kind = .*: must be one of secagg, lightsecagg, basecagg, basa"):
+        times.measured(kind, 10, 50, 0.1, 0.1)  # which timed LightSecAgg
+
+
 @pytest.mark.parametrize("share", [-0.1, 1.5, float("nan"), "0.1", True, None])
 def test_shares_and_repeats_that_are_none_are_refused(share: Any) -> None:
     for name in ("dropout", "colluders"):

@@ -190,10 +190,11 @@ def growth(kind: str, dropout: float, colluders: float) -> tuple[Growth, Growth]
 def measured(kind: str, n: int, d: int, dropout: float, colluders: float, repeats: int = 1) -> Times:
     """Return the least times of some rounds of n users with d numbers.
 
-    Raises `ParameterError` for a kind that there is not, a number of rounds below 1 or above 1000, of users below 3 or
-    above 10^6, or of numbers below 1, or shares that are none. It takes the time of the rounds.
+    Raises `ParameterError` for a kind that is none of `DEGREES`, a number of rounds below 1 or above 1000, of users
+    below 3 or above 10^6, or of numbers below 1, or shares that are none. It takes the time of the rounds. In those of
+    BASecAgg and BASA nobody drops out.
     """
-    validate.one_of("kind", kind, sorted({row["kind"] for row in stored()}))
+    validate.one_of("kind", kind, [*DEGREES])
     repeats = validate.integer("repeats", repeats, 1, _MOST_REPEATS)
     n, d = validate.integer("n", n, 3, MOST_USERS), validate.integer("d", d, 1, validate.MAX_COUNT)
     for name, share in (("dropout", dropout), ("colluders", colluders)):
