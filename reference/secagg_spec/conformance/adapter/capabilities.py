@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from secagg_spec.arithmetic import quantizer
+from secagg_spec.arithmetic.levels import MAX_LEVELS
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.wide import MAX_WIDE
 from secagg_spec.conformance.adapter.codes import ALL_CODES
@@ -46,6 +47,7 @@ SIZES = (("prg.expand", "key"), ("prg.expand", "n"), ("shamir.share", "secret"))
 """Parameters that are a number of bytes or of elements, and are asked for up to `MOST_SIZE`."""
 MOST_SIZE = 2**19
 RANGED = (*INTEGER_RANGES, *DECIMAL_RANGES, *TEXT_RANGES, *LENGTH_RANGES)
+_SUMS = ("secagg.sum", "secagg.view", "secagg.coalition")
 WITHOUT_RAW = ("heterosag.", "session.step", "secagg.view", "secagg.coalition")
 """What the names of the operations begin with whose results are never given raw."""
 HELLO = Request("hello", {"protocol": list(PROTOCOL), "max_line": MAX_LINE})
@@ -393,12 +395,12 @@ def _without_forbidden(operations: Mapping[str, Any]) -> tuple[dict[str, Any], t
 
 
 def _too_large(caps: Capabilities) -> Iterator[str]:
-    """Yield each modulus and level in a declared range that is larger than any that the text allows."""
+    """Yield each modulus, level and number of levels in a declared range that is larger than any the text allows."""
     for name, declared in caps.operations.items():
         ranges = declared.get("ranges", {})
-        for parameter in (one for one in (*WIDENED, "R") if one in ranges):
+        for parameter in (one for one in DECIMAL_RANGES if one in ranges):
             whole = _parse_range(name, parameter, ranges[parameter])
-            most = caps._most(name) if parameter in WIDENED else MAX_WIDE
+            most = MAX_LEVELS if parameter == "levels" else MAX_WIDE if name.startswith(_SUMS) else caps._most(name)
             end = f"of {name}: the largest that is allowed is 2**{most.bit_length() - 1}"
             yield from (f"{parameter} = {value} {end}" for value in whole.values or () if value > most)
             if whole.high is not None and whole.high > most:
