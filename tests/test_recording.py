@@ -384,3 +384,17 @@ def test_arguments_of_another_class_are_refused_by_name() -> None:
     for call, text in calls:
         with pytest.raises(ParameterError, match=rf"^{re.escape(text)}: must be "):
             call()
+
+
+def test_a_picture_is_of_the_parties_of_its_run() -> None:
+    one = record("secagg", "nobody")
+    ET.fromstring(chart(replace(one, protocol='a"><b'), "x"))
+    with pytest.raises(ParameterError, match=r"^recording = 3: must be of messages between its users, the server and"):
+        chart(replace(one, users=3, colluder=0), "x")
+    with pytest.raises(ParameterError, match=r"^recording\.users = 221: must be an integer in \[1, 220\]$"):
+        chart(replace(one, users=221), "x")
+
+
+def test_an_addition_is_of_terms() -> None:
+    with pytest.raises(ParameterError, match=r"^terms = 'str': must be of the class Term$"):
+        Addition(7, ("x",), Term("x", (1,)))  # type: ignore[arg-type]

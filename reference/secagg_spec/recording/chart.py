@@ -11,6 +11,7 @@ from html import escape
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
+from secagg_spec.errors import ParameterError
 from secagg_spec.protocols.steps import AUTHORITY, SERVER, Role
 from secagg_spec.recording.record import Moment, Parcel, Recording
 from secagg_spec.simulate.narration import counted, users_in_words
@@ -37,18 +38,28 @@ class _Line:
 
 
 def chart(recording: Recording, title: str) -> str:
-    """Return the picture of a run as the text of an SVG element for use in a page."""
+    """Return the picture of a run as the text of an SVG element for use in a page.
+
+    Raises
+    ------
+    ParameterError
+        The title is no text, the run has more than 220 users, or a message has another party than its users, the
+        server and the authority.
+    """
     validate.instance("title", title, str)
+    validate.integer("recording.users", recording.users, 1, _WIDTH)
     lines = list(_lines(recording))
-    parties = [*range(recording.users), SERVER]
-    if any(AUTHORITY in hop for line in lines for hop in line.hops):
+    parties, acting = [*range(recording.users), SERVER], {party for line in lines for hop in line.hops for party in hop}
+    if AUTHORITY in acting:
         parties.append(AUTHORITY)
+    if others := acting - {*parties}:
+        raise ParameterError("recording", min(others), "of messages between its users, the server and the authority")
     column = min(_COLUMN, _WIDTH // recording.users)
     at = {party: _LEFT + column * place + 14 * (party >= AUTHORITY) for place, party in enumerate(parties)}
     if AUTHORITY in at:
         at[AUTHORITY] += 22
     width, height = max(at.values()) + _RIGHT, _TOP + sum(line.height for line in lines) + 12
-    name = f"flow-{recording.protocol}-{recording.run}"
+    name = escape(f"flow-{recording.protocol}-{recording.run}")
     text = "; ".join(line.text for line in lines)
     return "\n".join(
         [

@@ -42,7 +42,8 @@ class Addition:
 
     def __post_init__(self) -> None:
         validate.integer("modulus", self.modulus, 1)
-        validate.sequence("terms", self.terms, "terms")
+        for term in validate.sequence("terms", self.terms, "terms"):
+            validate.instance("terms", term, Term)
 
     @property
     def holds(self) -> bool:
