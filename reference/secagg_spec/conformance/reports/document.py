@@ -3,7 +3,7 @@
 import hashlib
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -162,9 +162,16 @@ def refuse_unusable(name: str, given: object) -> None:
         raise UsageError(f"{name}: the digest in the footer is that of another report: this one was altered")
     if {**counts(body), "digest": body["footer"]["digest"]} != body["footer"]:
         raise UsageError(f"{name}: the counts in the footer are not those of the report: it was altered")
-    names = [target["target"] for target in body["targets"]]
-    if len(set(names)) < len(names):
+    if _twice(target["target"] for target in body["targets"]):
         raise UsageError(f"{name}: two targets have one name")
+    for target in body["targets"]:
+        if _twice(check["check"] for check in target["checks"]):
+            raise UsageError(f"{name}: two checks of {schemas.shown(target['target'])} have one name")
+
+
+def _twice(names: Iterable[str]) -> bool:
+    listed = list(names)
+    return len(set(listed)) < len(listed)
 
 
 def counts(body: Mapping[str, Any]) -> dict[str, int]:
