@@ -306,5 +306,5 @@ def test_a_report_with_two_targets_of_one_name_is_refused(tmp_path: Path) -> Non
     body["targets"].pop()
     body["targets"][0]["checks"] *= 2
     body["footer"] = {**document.counts(body), "digest": document.digest(body)}
-    with pytest.raises(UsageError, match="^report: two checks of 'adapter' have one name$"):
+    with pytest.raises(UsageError, match=r"^report: two checks of 'adapter' have one name$"):
         document.refuse_unusable("report", body)
