@@ -111,7 +111,9 @@ def test_a_user_outside_the_roster_has_no_neighbours() -> None:
         (0, 2, r"order = \[\]: must be that of two users or more"),
         (1, 1, r"order = \[0\]: must be that of two users or more"),
         (3, 5, "k = 5: must be N - 1 = 2"),
-        (6, 6, r"k = 6: must be N - 1 = 5, or in \[2, 4\] with k\*N even"),
+        (6, 6, r"k = 6: must be N - 1 = 5, or in \[2, 4\]"),
+        (7, 5, r"k = 5: must be N - 1 = 6, or even and in \[2, 4\]"),
+        (6, 0, r"k = 0: must be N - 1 = 5, or in \[2, 4\]"),
     ],
 )
 def test_a_degree_is_refused_with_those_that_there_are(N: int, k: int, text: str) -> None:

@@ -501,7 +501,7 @@ CALLS: dict[str, Call] = {
         {"parameters": ACTIVE},
         ("mask", "noise"),
     ),
-    "Ring.signed_sum": method(FIELD, "signed_sum", "vector", start=vector([1, 2])),
+    "Ring.signed_sum": method(FIELD, "signed_sum", "terms", start=vector([1, 2])),
     "Ring.zeros": method(FIELD, "zeros", sizes=("d",), d=3),
     "stream": Call(lambda **values: list(prg.stream(**values)), {"key": KEY, "n": 3}, {"ring": FIELD}, sizes=("n",)),
     "parcels": Call(
@@ -574,13 +574,13 @@ CALLS: dict[str, Call] = {
         secagg.mask_update,
         {"update": vector([1, 2]), "self_mask": vector([3, 4])},
         {"ring": FIELD, "user": 0, "pairwise": [(1, vector([5, 6]))]},
-        ("start", "vector"),
+        (),
     ),
     "unmask": Call(
         secagg.unmask,
         {"masked_sum": vector([1, 2])},
         {"ring": FIELD, "self_masks": [vector([3, 4])], "left": [(0, 1, vector([5, 6]))]},
-        ("start", "vector"),
+        (),
     ),
     "user_start of SecAgg": Call(secagg.user_start, {"user": 0, "update": vector([1, 2, 3])}, {"round": AGREED_ROUND}),
     "user_start of SecAgg, active": Call(
@@ -1180,6 +1180,7 @@ NO_SHARE = {0: vector([]), 1: vector([1]), 2: vector([2])}
 FINE = {"modulus": 2**32, "K": 2**20, "c_l": 2**32}
 PHASES = "a phase of users: share, upload, recover"
 GIVEN = "given for every user that takes part in"
+_OF_W = "must be an integer of at least 4, so that 2*W > N + T = 6, and at most N - D = 4"
 REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("Ring", {"modulus": 1}, ParameterError, "modulus = 1: must be an integer in [2, 4294967296]"),
     ("Ring", {"modulus": 2**32 + 1}, ParameterError, "modulus = 4294967297: must be an integer in [2, 4294967296]"),
@@ -1212,8 +1213,8 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("Parameters", {"T": 0}, ParameterError, "T = 0: must be an integer in [1, 2]"),
     ("Parameters", {"d": 0}, ParameterError, "d = 0: must be an integer in [1, 4294967295]"),
     ("aggregate_shares", {"surviving": []}, TooFewSurvivors, "0 users survive and T + 2 = 3 are needed"),
-    ("Parameters active", {"W": 3}, ParameterError, "W = 3: must be at least 4, so that 2*W > N + T = 6"),
-    ("Parameters active", {"W": 5}, ParameterError, "W = 5: must be at most N - D = 4"),
+    ("Parameters active", {"W": 3}, ParameterError, f"W = 3: {_OF_W}"),
+    ("Parameters active", {"W": 5}, ParameterError, f"W = 5: {_OF_W}"),
     ("user_start", {"round": -1}, ParameterError, "round = -1: must be an integer in [0, 4294967295]"),
     ("user_start", {"user": 5}, ParameterError, "user = 5: must be an integer in [0, 4]"),
     ("user_start", {"update": vector([1, 2])}, LengthMismatch, "update.shape = (2,): must be (3)"),

@@ -36,11 +36,12 @@ def check_threshold(W: int, N: int, D: int, T: int) -> int:
         Not ``2W > N + T``, or not ``W <= N - D``.
     """
     N, D, T = validate.integer("N", N, 1), validate.integer("D", D, 0), validate.integer("T", T, 0)
-    W = validate.integer("W", W, 1, validate.MAX_COUNT)
-    if 2 * W <= N + T:
-        raise ParameterError("W", W, f"at least {(N + T) // 2 + 1}, so that 2*W > N + T = {N + T}")
+    W, least = validate.plain(W), (N + T) // 2 + 1
+    allowed = f"an integer of at least {least}, so that 2*W > N + T = {N + T}, and at most N - D = {N - D}"
+    if type(W) is not int or 2 * W <= N + T:
+        raise ParameterError("W", W, allowed)
     if W > N - D:
-        raise ParameterError("W", W, f"at most N - D = {N - D}")
+        raise ParameterError("W", W, allowed)
     return W
 
 

@@ -92,9 +92,9 @@ def check_degree(N: int, k: int) -> int:
     ParameterError
         k is neither N - 1 nor a number from 2 to N - 2 with k*N even, or N is no count of users.
     """
-    N, k = validate.integer("N", N, 2, validate.MAX_COUNT), validate.integer("k", k, 1, validate.MAX_COUNT)
-    if k != N - 1 and not (2 <= k < N - 1 and not k & N & 1):
-        fewer = f", or in [2, {N - 2}] with k*N even" if N > 3 else ""
+    N, k = validate.integer("N", N, 2, validate.MAX_COUNT), validate.plain(k)
+    if type(k) is not int or (k != N - 1 and not (2 <= k < N - 1 and not k & N & 1)):
+        fewer = f", or {'even and ' * (N & 1)}in [2, {N - 2 - (N & 1)}]" if N > 3 else ""
         raise ParameterError("k", k, f"N - 1 = {N - 1}{fewer}")
     return k
 
