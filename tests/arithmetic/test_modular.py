@@ -364,7 +364,7 @@ def test_a_piece_of_a_vector_holds_elements_only(modulus: int, positive: bool, d
     wrong: NDArray[Any] = np.full(4, modulus - 1, dtype=dtype)
     assert ring.signed_sum(ring.zeros(4), [(positive, iter([wrong[:2], wrong[2:]]))]).size == 4
     wrong[at] = modulus
-    with pytest.raises(NonCanonical, match=rf"^vector\[{at % 2}\] = {modulus}: must be in \[0, {modulus}\)$"):
+    with pytest.raises(NonCanonical, match=rf"^terms\[0\]\[0\]\[{at % 2}\] = {modulus}: must be in \[0, {modulus}\)$"):
         ring.signed_sum(ring.zeros(4), [(positive, iter([wrong[:2], wrong[2:]]))])
 
 

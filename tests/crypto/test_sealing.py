@@ -420,6 +420,7 @@ def test_what_a_key_is_bound_to_is_bytes() -> None:
 def test_a_user_without_a_channel_is_named(user: Any) -> None:
     links = sealed_links(CONTEXT, dict(enumerate(PRIVATE)))
     payload = links.close(0, 1, b"text")
-    for act in (partial(links.close, user, 1, b"text"), partial(links.open, 0, user, payload)):
-        with pytest.raises(ParameterError, match=rf"^user = {user!r}: must be "):
+    acts = {"sender": partial(links.close, user, 1, b"text"), "receiver": partial(links.open, 0, user, payload)}
+    for name, act in acts.items():
+        with pytest.raises(ParameterError, match=rf"^{name} = {user!r}: must be "):
             act()

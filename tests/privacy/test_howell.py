@@ -95,9 +95,11 @@ def test_a_row_of_another_width_is_refused(row: list[int]) -> None:
 @pytest.mark.parametrize("entry", [float("nan"), 0.5, 1.0, True, None, "1"])
 def test_entries_that_are_no_integers_are_refused(entry: Any) -> None:
     module = RowModule(12, 2)
-    for take in (module.add, module.reduce, module.__contains__, lambda row: RowModule(12, 2, [row])):
+    for take in (module.add, module.reduce, module.__contains__):
         with pytest.raises(ParameterError, match=rf"^row\[1\] = '{type(entry).__name__}': must be an integer$"):
             take([1, entry])
+    with pytest.raises(ParameterError, match=rf"^rows\[1\]\[1\] = '{type(entry).__name__}': must be an integer$"):
+        RowModule(12, 2, [[1, 2], [1, entry]])
 
 
 @pytest.mark.parametrize("wrong", [None, 3, "ab", b"ab", iter([1, 2])])

@@ -169,7 +169,7 @@ CALLS: dict[str, Parts] = {
         heterosag.cell_sums,
         {"survivors": tuple(range(12)), "totals": [one.total for one in SUMS]},
         {"parameters": TINY},
-        ("the sum of segment",),
+        ("totals",),
         (),
     ),
     "combine": (
@@ -347,7 +347,7 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         "cell_sums",
         {"totals": [one.total.astype(np.int64) for one in SUMS]},
         ParameterError,
-        "the sum of segment 0 = 'ndarray of dtype int64': must be a numpy array of dtype uint64",
+        "totals[0] = 'ndarray of dtype int64': must be a numpy array of dtype uint64",
     ),
     ("quantize_update", {"clip": "no"}, ParameterError, "clip = 'str': must be of the class bool"),
     ("combine", {"method": "mode"}, ParameterError, "method = 'mode': must be 'mean' or 'median' or 'trimmed'"),

@@ -79,7 +79,7 @@ class MaskCode:
     def sub_masks(self, mask: UintArray) -> UintArray:
         """Return the U - T sub-masks of a vector of d elements, padded with zeros, as a (U - T, L) array (MDS-03)."""
         mask = self.field.check("mask", mask, (None,))
-        length = self.share_length(mask.size)
+        length = self.share_length(validate.integer("len(mask)", mask.size, 1, validate.MAX_COUNT))
         missing = length * (self.U - self.T) - mask.size
         padded = np.concatenate([mask, self.field.zeros(missing)]) if missing else mask
         return padded.reshape(self.U - self.T, length)

@@ -140,12 +140,18 @@ class Ring:
             piece %= self._m
         return total
 
-    def signed_sum(self, start: UintArray, *terms: Iterable[tuple[bool, Summand]], name: str = "start") -> UintArray:
+    def signed_sum(
+        self,
+        start: UintArray,
+        *terms: Iterable[tuple[bool, Summand]],
+        name: str = "start",
+        names: Sequence[Iterable[str]] = (),
+    ) -> UintArray:
         """Return `start` plus the vectors marked True, minus the vectors marked False: d elements (MOD-03).
 
         A few vectors are read at a time (`running`), and none is kept. Each is an array of shape (d,), or an iterator
         of its consecutive pieces: arrays of unsigned integers of any width, d elements in all. An error calls the start
-        `name`.
+        `name`, and the vectors of each iterable as `names` has it.
 
         Raises
         ------
@@ -158,22 +164,26 @@ class Ring:
         start = self.check(name, start, (None,))
         plus, minus = start.astype(np.uint32), np.zeros(start.size, dtype=np.uint32)
         sums = {True: running.Sum(plus, self.modulus), False: running.Sum(minus, self.modulus)}
-        running.add_all(self._streams(sums, chain(*terms), start.shape))
+        called = names or [validate.entries(f"terms[{at}]") for at in range(len(terms))]
+        running.add_all(self._streams(sums, chain(*map(zip, called, terms)), start.shape))
         return sums[True].minus(sums[False])
 
     def _streams(
-        self, sums: Mapping[bool, running.Sum], terms: Iterable[tuple[bool, Summand]], shape: tuple[int, ...]
-    ) -> Iterator[tuple[running.Sum, Iterator[NDArray[Any]]]]:
-        """Add the arrays among the vectors, and yield the others, each with its sum."""
-        for sign, vector in terms:
+        self,
+        sums: Mapping[bool, running.Sum],
+        terms: Iterable[tuple[str, tuple[bool, Summand]]],
+        shape: tuple[int, ...],
+    ) -> Iterator[tuple[str, running.Sum, Iterator[NDArray[Any]]]]:
+        """Add the arrays among the vectors, and yield the others, each with its name and its sum."""
+        for name, (sign, vector) in terms:
             if isinstance(vector, np.ndarray):
                 sums[sign].make_room(1)
-                sums[sign].add(0, self.check("vector", vector, shape))
+                sums[sign].add(0, self.check(name, vector, shape))
             elif isinstance(vector, Iterator):
-                yield sums[sign], vector
+                yield name, sums[sign], vector
             else:
                 raise ParameterError(
-                    "vector", validate.class_of(vector), "a numpy array of dtype uint64, or an iterator of its pieces"
+                    name, validate.class_of(vector), "a numpy array of dtype uint64, or an iterator of its pieces"
                 )
 
     def check_words(self) -> None:

@@ -85,8 +85,8 @@ class Sum:
         return exact - quotients
 
 
-def add_all(vectors: Iterable[tuple[Sum, Iterator[NDArray[Any]]]]) -> None:
-    """Add vectors, each given in consecutive pieces of elements, each to its sum.
+def add_all(vectors: Iterable[tuple[str, Sum, Iterator[NDArray[Any]]]]) -> None:
+    """Add vectors, each given by its name and in consecutive pieces of elements, each to its sum.
 
     Raises
     ------
@@ -99,26 +99,26 @@ def add_all(vectors: Iterable[tuple[Sum, Iterator[NDArray[Any]]]]) -> None:
     """
     waiting = iter(vectors)
     while together := list(islice(waiting, TOGETHER)):
-        for total in {total for total, _ in together}:
+        for total in {total for _, total, _ in together}:
             total.make_room(len(together))
-        reading = [_added(total, pieces) for total, pieces in together]
+        reading = [_added(*one) for one in together]
         while reading:
             reading = [one for one in reading if next(one, False)]
 
 
-def _added(total: Sum, pieces: Iterator[NDArray[Any]]) -> Iterator[bool]:
+def _added(name: str, total: Sum, pieces: Iterator[NDArray[Any]]) -> Iterator[bool]:
     """Add the pieces of a vector one by one, and yield True after each."""
     at = 0
     for piece in pieces:
-        if validate.array("vector", piece, None).dtype.kind != "u":
-            raise NonCanonical("vector", validate.class_of(piece), "pieces of unsigned integers")
-        validate.array_shape("piece", piece, total.words[at : at + piece.size].shape)
-        validate.canonical("vector", piece, total.modulus)
+        if validate.array(name, piece, None).dtype.kind != "u":
+            raise NonCanonical(name, validate.class_of(piece), "pieces of unsigned integers")
+        validate.array_shape(f"a piece of {name}", piece, total.words[at : at + piece.size].shape)
+        validate.canonical(name, piece, total.modulus)
         total.add(at, piece)
         at += piece.size
         yield True
     if at != total.words.size:
-        validate.array_shape("vector", np.broadcast_to(0, at), total.words.shape)
+        validate.array_shape(name, np.broadcast_to(0, at), total.words.shape)
 
 
 guard(__name__)

@@ -56,7 +56,8 @@ def share(secret: bytes, coefficients: Sequence[int], users: Sequence[int]) -> t
     constant = _secret_number(secret)
     higher = elements("coefficients", coefficients)
     holders = validate.users("users", users, validate.MAX_COUNT)
-    check_numbers(len(higher) + 1, len(holders))
+    validate.integer("len(users)", len(holders), MIN_THRESHOLD, MAX_HOLDERS)
+    validate.integer("len(coefficients)", len(higher), MIN_THRESHOLD - 1, len(holders) - 1)
     descending = (*higher[::-1], constant)
     return tuple(_evaluate(descending, user + 1) for user in holders)
 

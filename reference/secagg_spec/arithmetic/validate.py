@@ -6,9 +6,10 @@ import difflib
 import os
 import re
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -151,10 +152,11 @@ def one_of(name: str, value: str, names: Sequence[str]) -> str:
     raise ParameterError(name, value, "one of " + ", ".join(names) + "".join(f"; {found} is close" for found in close))
 
 
-def elements(name: str, value: object, modulus: int, shape: tuple[int | None, ...] | None) -> UintArray:
+def elements(name: str, value: object, modulus: int | None, shape: tuple[int | None, ...] | None) -> UintArray:
     """Return `value` when it is a uint64 array of the given shape with entries in ``[0, modulus)``.
 
-    `shape` has one entry per axis. An entry ``None`` fits every length; a shape ``None`` fits every shape.
+    `shape` has one entry per axis. An entry ``None`` fits every length; a shape ``None`` fits every shape. With the
+    modulus ``None`` the caller looks at the entries itself.
 
     Raises
     ------
@@ -168,7 +170,8 @@ def elements(name: str, value: object, modulus: int, shape: tuple[int | None, ..
     value = array(name, value, np.uint64)
     if shape is not None:
         array_shape(name, value, shape)
-    canonical(name, value, modulus)
+    if modulus is not None:
+        canonical(name, value, modulus)
     return value
 
 
@@ -460,6 +463,11 @@ def users(name: str, value: object, count: int) -> tuple[int, ...]:
 def entry(name: str, key: object) -> str:
     """Return what an error calls an entry of a mapping; a key that is no number of a user is not shown (ERR-03)."""
     return f"{name}[{key}]" if isinstance(key, (int, np.integer)) and 0 <= key <= MAX_COUNT else name
+
+
+def entries(name: str) -> Iterator[str]:
+    """Yield what an error calls each entry of a sequence, without end."""
+    return (f"{name}[{at}]" for at in count())
 
 
 def user_set(name: str, value: object, count: int) -> tuple[int, ...]:

@@ -268,6 +268,7 @@ class PerPosition(validate.Plain):
 
     def open(self, address: Address, published: bytes, key: bytes, box: bytes) -> bytes:
         """Return the seed in a box (BAA-05)."""
+        check_key("key", key)
         return open_box(address, key, box)
 
 

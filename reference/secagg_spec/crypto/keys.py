@@ -165,8 +165,8 @@ def hash_keys(keys: Mapping[int, Sequence[bytes]]) -> bytes:
     """
     listed: list[bytes | str | int] = []
     for user in sorted(validate.users("keys", [*validate.mapping("keys", keys)], validate.MAX_COUNT)):
-        for key in validate.sequence(f"keys[{user}]", keys[user], "public keys"):
-            check_key(f"keys[{user}]", key)
+        for at, key in enumerate(validate.sequence(f"keys[{user}]", keys[user], "public keys")):
+            check_key(f"keys[{user}][{at}]", key)
         listed += [user, *keys[user]]
     return sha256(fields(*listed))
 

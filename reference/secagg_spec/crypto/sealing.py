@@ -313,15 +313,15 @@ class SealedLinks:
 
     def close(self, sender: int, receiver: int, plaintext: bytes) -> bytes:
         """Return the payload, closed by the sender's channel."""
-        return self._of(sender).close(sender, receiver, plaintext)
+        return self._of("sender", sender).close(sender, receiver, plaintext)
 
     def open(self, sender: int, receiver: int, payload: bytes) -> bytes:
         """Return the plaintext, opened by the receiver's channel."""
-        return self._of(receiver).open(sender, receiver, payload)
+        return self._of("receiver", receiver).open(sender, receiver, payload)
 
-    def _of(self, user: int) -> SealedChannel:
-        if validate.integer("user", user, 0) not in self.channels:
-            raise UnknownUser("user", user, "one that has a channel")
+    def _of(self, name: str, user: int) -> SealedChannel:
+        if validate.integer(name, user, 0) not in self.channels:
+            raise UnknownUser(name, user, "one that has a channel")
         return self.channels[user]
 
 

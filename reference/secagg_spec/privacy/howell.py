@@ -48,8 +48,8 @@ class RowModule:
         self._pivots: dict[int, Row] = {}
         if not isinstance(rows, Iterable):
             raise ParameterError("rows", validate.class_of(rows), "rows of integers")
-        for row in rows:
-            self.add(row)
+        for at, row in enumerate(rows):
+            self._add(self._taken(f"rows[{at}]", row))
 
     @property
     def size(self) -> int:
@@ -68,13 +68,16 @@ class RowModule:
 
     def add(self, row: Sequence[int]) -> None:
         """Add a generator."""
-        waiting = [self._taken(row)]
+        self._add(self._taken("row", row))
+
+    def _add(self, row: Row) -> None:
+        waiting = [row]
         while waiting:
             self._insert(waiting.pop(), waiting)
 
     def reduce(self, row: Sequence[int]) -> Row:
         """Return the remainder of a row: 0 exactly for the members of the module."""
-        rest = self._taken(row)
+        rest = self._taken("row", row)
         for column in sorted(self._pivots):
             rest = self._less(rest, column, self._pivots[column])
         return rest
@@ -90,13 +93,13 @@ class RowModule:
         columns = validate.integer("columns", columns, 0, self.width)
         return tuple(row[columns:] for row in self.rows if not any(row[:columns]))
 
-    def _taken(self, row: Sequence[int]) -> Row:
+    def _taken(self, name: str, row: Sequence[int]) -> Row:
         """Return a row of the caller modulo R."""
-        entries = validate.sequence("row", row, "integers")
+        entries = validate.sequence(name, row, "integers")
         if len(entries) != self.width:
-            raise LengthMismatch("len(row)", len(entries), f"the width, {self.width}")
+            raise LengthMismatch(f"len({name})", len(entries), f"the width, {self.width}")
         whole = [
-            entry if type(entry) is int else validate.secret_integer(f"row[{at}]", entry, "an integer")
+            entry if type(entry) is int else validate.secret_integer(f"{name}[{at}]", entry, "an integer")
             for at, entry in enumerate(entries)
         ]
         return self._combine(1, whole, 0, whole)

@@ -68,6 +68,7 @@ class BASA:
 
     def record(self, colluder: int) -> Recording:
         """Let all users take their turns, close the epoch, and return the recording."""
+        (colluder,) = validate.users("colluder", (colluder,), self.parameters.N)
         moments, ended = [*self._since(0, "open", colluder)], ""
         for user, what in self.turns:
             before = len(self.run.transcript)

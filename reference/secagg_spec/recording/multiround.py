@@ -56,6 +56,7 @@ class MultiRound:
 
     def record(self, colluder: int) -> Recording:
         """Run all rounds and return the recording."""
+        (colluder,) = validate.users("colluder", (colluder,), self.parameters.selection.N)
         moments, ended = list[Moment](), ""
         for number, chosen in enumerate(self.session.chosen):
             moments.append(self._choice(number, chosen, colluder))

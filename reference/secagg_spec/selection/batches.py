@@ -80,6 +80,8 @@ class Parameters(validate.Plain):
 
     def users(self, batches: Sequence[int]) -> tuple[int, ...]:
         """Return the users of the given batches, in the order of the batches."""
+        for at, batch in enumerate(batches):
+            validate.integer(f"batches[{at}]", batch, 0, self.batches - 1)
         return tuple(user for batch in batches for user in self.members(batch))
 
 

@@ -179,8 +179,9 @@ class Log(validate.Plain):
         if not self.segments or not (self.cells or len(self.segments) == 1):
             allowed = "1 or more" if self.cells else "1, of a log without cells"
             raise LengthMismatch("len(segments)", len(self.segments), allowed)
-        if not self.cells and not np.array_equal(self.segments[0].rounds, np.arange(self.rounds)):
-            raise LengthMismatch("len(segments[0].rounds)", len(self.segments[0].rounds), f"{self.rounds}, each once")
+        first = self.segments[0].rounds
+        if not self.cells and (len(first) != self.rounds or not np.array_equal(first, np.arange(len(first)))):
+            raise LengthMismatch("len(segments[0].rounds)", len(first), f"{self.rounds}, each once")
 
     def number(self, at: int) -> int:
         """Return the number in the log of the round with index `at`, counted from 0.

@@ -191,7 +191,8 @@ def add_masks(ring: Ring, weighted: UintArray, masks: Masks) -> UintArray:
     The function accepts every element, for probing; `mask_update` refuses updates that a buffer cannot carry.
     """
     own = () if masks.own is None else (masks.own,)
-    return ring.signed_sum(weighted, plus(masks.after), plus(own), minus(masks.before), name="weighted")
+    names = tuple(map(validate.entries, ("masks.after", "masks.own", "masks.before")))
+    return ring.signed_sum(weighted, plus(masks.after), plus(own), minus(masks.before), name="weighted", names=names)
 
 
 def recover(
@@ -211,7 +212,9 @@ def recover(
 
     Source: BASA, algorithm 1, repaired.
     """
-    return parameters.ring.signed_sum(parameters.ring.zeros(parameters.d), plus(masked), minus(own), minus(skipped))
+    names = tuple(map(validate.entries, ("masked", "own", "skipped")))
+    terms = (plus(masked), minus(own), minus(skipped))
+    return parameters.ring.signed_sum(parameters.ring.zeros(parameters.d), *terms, names=names)
 
 
 def plus(vectors: Iterable[Summand]) -> Iterator[tuple[bool, Summand]]:

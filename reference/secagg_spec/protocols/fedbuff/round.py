@@ -163,6 +163,8 @@ def average_reals(weights: Sequence[int], updates: Sequence[RealArray]) -> RealA
     Source: BASecAgg eq. (4); FBF-10.
     """
     total_weight = _total(weights, updates, np.float64)
+    for at, update in enumerate(updates):
+        validate.reals(f"updates[{at}]", update, (None,))
     with np.errstate(over="ignore", invalid="ignore"):
         products = [np.float64(weight) * update for weight, update in zip(weights, updates, strict=True)]
         total: RealArray = reduce(np.add, products)

@@ -26,7 +26,6 @@ import numpy as np
 from secagg_spec import errors
 from secagg_spec.arithmetic import packing, validate
 from secagg_spec.arithmetic.guard import guard
-from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.participation_classes import small_class
 from secagg_spec.arithmetic.validate import UintArray, frozen
 from secagg_spec.protocols import codec, steps
@@ -62,7 +61,7 @@ def pack_segments(cells: Sequence[secagg.Part], masked: UintArray) -> bytes:
         The cells are not those of the segments of an input, in order.
     """
     _check_cells(cells)
-    masked = validate.elements("masked", masked, MAX_MODULUS, (cells[-1].stop,))
+    masked = validate.elements("masked", masked, None, (cells[-1].stop,))
     for cell in cells:
         cell.ring.check(f"masked, segment {cell.segment}", cell.of(masked), None)
     return b"".join(packing.pack(cell.of(masked), cell.ring.modulus) for cell in cells)
@@ -178,7 +177,7 @@ def user_start(
     ParameterError
         The user is not on the roster, or `past` does not hold sets of users.
     """
-    update = validate.elements("update", update, MAX_MODULUS, (parameters.d,))
+    update = validate.elements("update", update, None, (parameters.d,))
     for cell in cells_of(parameters, user):
         _below("update", update, cell)
     base = secagg.user_start(agreed(parameters, session, number), user, update)
@@ -354,9 +353,8 @@ def cell_sums(parameters: Parameters, survivors: Collection[int], totals: Sequen
     present = _set_of(parameters, "survivors", survivors)
     if len(validate.sequence("totals", totals, "arrays")) != len(parameters.parts):
         raise errors.LengthMismatch("totals", len(totals), f"{len(parameters.parts)}, one sum for each cell")
-    for cell, total in zip(parameters.parts, totals, strict=True):
-        name = f"the sum of segment {cell.segment}"
-        validate.array_shape(name, validate.array(name, total, np.uint64), (cell.length,))
+    for at, (cell, total) in enumerate(zip(parameters.parts, totals, strict=True)):
+        validate.array_shape(f"totals[{at}]", validate.array(f"totals[{at}]", total, np.uint64), (cell.length,))
     found = (_cell_sum(cell, present, total) for cell, total in zip(parameters.parts, totals, strict=True))
     return tuple(each for each in found if each.survivors)
 
@@ -426,7 +424,7 @@ def run_round(
 
 def open_round(parameters: Parameters, updates: UintArray, *, session: bytes, round: int) -> steps.Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
-    updates = validate.elements("updates", updates, MAX_MODULUS, (parameters.N, parameters.d))
+    updates = validate.elements("updates", updates, None, (parameters.N, parameters.d))
     number = validate.integer("round", round, 0, LAST_ROUND)
     for user in range(parameters.N):
         for cell in cells_of(parameters, user):

@@ -30,7 +30,6 @@ import numpy as np
 from secagg_spec import errors
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
-from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto import keys
 from secagg_spec.crypto.channels import Channel, PlainChannel
@@ -347,8 +346,8 @@ def _checked_log(parameters: Parameters, number: int, past: Sequence[Logged]) ->
     log: list[Logged] = []
     for at, entry in enumerate(validate.sequence("past", past, "rounds with their survivors")):
         before, survivors = _logged(f"past[{at}]", entry)
-        before = validate.integer(f"past[{at}]", before, log[-1][0] + 1 if log else 0, number - 1)
-        log.append((before, tuple(sorted(validate.users(f"past[{at}]", survivors, parameters.selection.N)))))
+        before = validate.integer(f"past[{at}][0]", before, log[-1][0] + 1 if log else 0, number - 1)
+        log.append((before, tuple(sorted(validate.users(f"past[{at}][1]", survivors, parameters.selection.N)))))
     return tuple(log)
 
 
@@ -439,9 +438,9 @@ def _session_step(base: Base, step: steps.Step[Any]) -> steps.Step[Any]:
 
 def leave_out(state: ServerState, inbox: steps.Inbox) -> steps.Inbox:
     """Return the masked inputs of the complete batches (MRA-18)."""
-    survivors = set(
-        whole_inputs(state.round.parameters.selection, [message.sender for message in steps.check_inbox(inbox)])
-    )
+    selection = state.round.parameters.selection
+    senders = validate.users("inbox", [message.sender for message in steps.check_inbox(inbox)], selection.K)
+    survivors = set(whole_inputs(selection, senders))
     return tuple(message for message in inbox if message.sender in survivors)
 
 
@@ -571,7 +570,9 @@ def open_round(
     channel: Channel | None = None,
 ) -> steps.Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
-    validate.elements("updates", updates, MAX_MODULUS, (parameters.selection.K, parameters.round.d))
+    numbers = parameters.round
+    modulus = numbers.R if isinstance(numbers, secagg.Parameters) else numbers.q
+    validate.elements("updates", updates, modulus, (parameters.selection.K, numbers.d))
     number = validate.integer("round", round, 0, LAST_ROUND)
     states: dict[int, object] = {steps.SERVER: server_start(parameters, session, number, chosen)}
     for place, user in enumerate(chosen):

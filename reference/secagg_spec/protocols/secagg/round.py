@@ -254,7 +254,8 @@ def mask_update(
         Each neighbour j in U_2, with PRG(s_ij). The mask is added if i < j, and subtracted otherwise.
     """
     signed = ((user < peer, mask) for peer, mask in pairwise)
-    return ring.signed_sum(update, [(True, self_mask)], signed, name="update")
+    names = (("self_mask",), validate.entries("pairwise"))
+    return ring.signed_sum(update, [(True, self_mask)], signed, name="update", names=names)
 
 
 def unmask(
@@ -277,7 +278,8 @@ def unmask(
         Each mask is added with the sign with which user i would have added it.
     """
     own = ((False, mask) for mask in self_masks)
-    return ring.signed_sum(masked_sum, own, ((i < j, mask) for i, j, mask in left), name="masked_sum")
+    names = (validate.entries("self_masks"), validate.entries("left"))
+    return ring.signed_sum(masked_sum, own, ((i < j, mask) for i, j, mask in left), name="masked_sum", names=names)
 
 
 # ------------------------------------------------------------------------------------------------------ states
@@ -403,7 +405,7 @@ class ServerState(steps.PartyState):
 def user_start(round: Round, user: int, update: validate.UintArray) -> UserState:
     """Return the state of a user before its first step. `update` has d elements (SAG-14)."""
     validate.integer("user", user, 0, round.parameters.N - 1)
-    update = validate.elements("update", update, modular.MAX_MODULUS, (round.parameters.d,))
+    update = validate.elements("update", update, None, (round.parameters.d,))
     for part in round.parts_of(user):
         part.ring.check("update", part.of(update), None)
     return UserState(round, user, validate.frozen(update))
@@ -469,6 +471,8 @@ def mask_keys(
     absent = {user, *secrets} - set(keys)
     if absent:
         raise errors.ParameterError("keys", f"{len(keys)} entries", "with those of the user and of all its peers")
+    for peer, secret in secrets.items():
+        prg.check_key(validate.entry("secrets", peer), secret)
     return {
         (part.segment, peer): masks.pairwise_key(context, secret, {user: keys[user], peer: keys[peer]}, part.segment)
         for part in parts
@@ -525,6 +529,9 @@ def unmasked_sums(
     This is for checked arguments: `seeds` are the self seeds of the survivors, and `secrets` the secret that each
     dropped user agreed with each survivor.
     """
+    for name, keys in (("seeds", seeds), ("secrets", secrets)):
+        for key, value in keys.items():
+            prg.check_key(f"{name}[{key}]", value)
     parts = zip(state.round.parameters.parts, state.masked_sums, strict=True)
     return tuple(
         validate.read_only(unmask(part.ring, total, _self_masks(state, part, seeds), _left(state, part, secrets)))
@@ -1041,8 +1048,9 @@ def _recover(state: ServerState, user: int, shares: Mapping[int, int]) -> bytes:
 
 def _masked_sum(part: Part, masked: Mapping[int, validate.UintArray], total: validate.UintArray) -> validate.UintArray:
     """Return a sum of a part with the members' masked inputs."""
-    vectors = ((True, part.of(masked[user])) for user in sorted(part.members & set(masked)))
-    return validate.read_only(part.ring.signed_sum(total, vectors, name="sums"))
+    users = sorted(part.members & set(masked))
+    vectors, called = ((True, part.of(masked[user])) for user in users), (f"masked[{user}]" for user in users)
+    return validate.read_only(part.ring.signed_sum(total, vectors, name="sums", names=(called,)))
 
 
 def _self_masks(state: ServerState, part: Part, seeds: Mapping[int, bytes]) -> Iterable[modular.Summand]:
