@@ -500,6 +500,28 @@ def test_a_user_that_draws_by_itself_sends_the_messages_of_its_step(
     assert (caught.value.verdict, caught.value.party, caught.value.phase) == ("wrong_value", 1, phase)
 
 
+@pytest.mark.slow
+@pytest.mark.requirement("ADP-29")
+@pytest.mark.parametrize("party", [party for party in PARTIES if party.startswith("lightsecagg")])
+def test_a_refused_step_of_lightsecagg_that_blames_nobody_is_found(party: str) -> None:
+    adapter = reference.build()
+    adapter.hello["operations"] = {name: adapter.hello["operations"][name] for name in SESSIONS}
+
+    def answer(request: Any) -> dict[str, Any]:
+        said = adapter.answer(request)
+        if request["op"] == "session.step":
+            said.get("reject", {}).pop("blamed", None)
+        return said
+
+    settings = Settings(cases=24, seed=1, pattern=f"session.new/{party}")
+    for asked, verdict in ((adapter.answer, "pass"), (answer, "wrong_value")):
+        _, (outcome,) = run(DirectConnection(asked), settings)
+        assert outcome.verdict == verdict
+    assert outcome.failure
+    assert "ADP-29" in outcome.check.clauses
+    assert "; blamed is None, must be [" in outcome.failure.message
+
+
 @pytest.mark.requirement("CNF-40", "CNF-58")
 @pytest.mark.parametrize(
     ("protocol", "phase", "policy"),

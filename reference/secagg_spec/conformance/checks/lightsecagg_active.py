@@ -15,7 +15,7 @@ from secagg_spec.conformance.cases.lightsecagg_parties import session_id
 from secagg_spec.conformance.cases.requests import inserted
 from secagg_spec.conformance.cases.valid import VALID, signed_bytes
 from secagg_spec.conformance.cases.wrong_signatures import elsewhere
-from secagg_spec.conformance.checks import quorums, reject
+from secagg_spec.conformance.checks import playing, quorums, reject
 from secagg_spec.conformance.checks.base import Caller, Change, Each, Params, check, equal, fail, refuses
 from secagg_spec.conformance.checks.crypto import altered, broken_parameters, wrong_keys
 from secagg_spec.conformance.checks.faults import Refusals
@@ -200,6 +200,8 @@ _user.derive(step_again=("LSA-04", "LSA-12", "LSA-22"), no_message=("LSA-09", "L
 _server.derive(sender=("LSA-16",))
 _user.unharmed(examples=20)
 _server.unharmed(examples=20)
+playing.in_sessions(_user, 24, scripted=False)
+playing.in_sessions(_server, 24, scripted=False)
 
 
 @check(f"{USER}/exact", "LSA-21", "LSA-26", "LSA-31", "LSA-34", "KEY-08", "KEY-09", "SIG-01", "ADP-20", examples=40)

@@ -153,6 +153,8 @@ _user.derive(step_again=("LSA-04", "LSA-12"), no_message=("LSA-09",))
 _server.derive()
 _user.unharmed("ADP-20", examples=40)
 _server.unharmed("ADP-20", examples=40)
+playing.in_sessions(_user, 24, scripted=False)
+playing.in_sessions(_server, 24, scripted=False)
 
 
 @check(f"{_USER}/exact", "LSA-02", "LSA-08", "MSG-01", "ADP-20", examples=60)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -13,7 +13,7 @@ from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.base import LAST, Caller, CheckFailed, Condition, check
-from secagg_spec.conformance.checks.faults import Refusals
+from secagg_spec.conformance.checks.faults import Refusals, built
 from secagg_spec.conformance.checks.scripts import (
     Entries,
     Entry,
@@ -28,6 +28,7 @@ from secagg_spec.conformance.checks.scripts import (
 )
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, PARTIES
 from secagg_spec.conformance.sessions import mixed
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.conformance.sessions.mixed import Difference, Player
 from secagg_spec.conformance.sessions.session import Played, Session
@@ -37,6 +38,7 @@ from secagg_spec.protocols.steps import SERVER, Role
 
 NEW, STEP, FREE, AGAIN = "session.new", "session.step", "session.free", "session.again"
 SESSIONS = (NEW, STEP, FREE)
+_MOST_USERS = 12
 
 
 def plays(*parties: str) -> Any:
@@ -150,7 +152,6 @@ def right_steps(refusals: Refusals, examples: tuple[int, int, int], *clauses: st
     """
     exactly, refused, played = examples
     party, applies = refusals.party, refusals.applies
-    name = party.replace("_", "-")
 
     @check(f"{party}/exact", *clauses, "MSG-01", "ADP-20", applies=applies, examples=exactly)
     def exact(draw: Any, caller: Caller) -> None:
@@ -158,12 +159,44 @@ def right_steps(refusals: Refusals, examples: tuple[int, int, int], *clauses: st
         refusals.judge(caller, refusals.session(draw, caller.caps))
 
     refusals.unharmed("ADP-20", examples=refused)
+    in_sessions(refusals, played)
 
-    @check(f"{NEW}/{name}", "ERR-01", "ADP-24", "ADP-29", operations=SESSIONS, applies=plays(name), examples=played)
+
+def in_sessions(refusals: Refusals, examples: int, *, scripted: bool = True) -> None:
+    """Register the check that a party takes its right steps in a session, whatever it refused between them.
+
+    The script of a party of LightSecAgg has ranges and a grade of its own. It is not `scripted`: its sessions are drawn
+    without these, and not shared with its scripts.
+    """
+    name = refusals.party.replace("_", "-")
+    played = plays(name)
+
+    def applies(caps: Capabilities) -> bool:
+        return played(caps) and (scripted or caps.policy("mds.code") == "vandermonde")
+
+    @check(
+        f"{NEW}/{name}",
+        *("ERR-01", "ADP-24", "ADP-29"),
+        operations=SESSIONS,
+        applies=applies,
+        examples=examples,
+    )
     def session(draw: Any, caller: Caller) -> None:
         """In a session each step is the one of the text, and refused steps leave no trace."""
-        drawn = refusals.session_of_run(draw, caller.caps)
-        judge(caller, drawn, *refusals.drawn(draw, drawn))
+        if scripted:
+            drawn = refusals.session_of_run(draw, caller.caps)
+            judge(caller, drawn, *refusals.drawn(draw, drawn))
+            return
+        blames = [name for name, rule in refusals.rules.items() if "ADP-21" in rule.clauses]
+        rule = refusals.rules[draw(among(sorted((*refusals.rules, *blames, *blames))))]
+        drawn = refusals.session(draw, _without_ranges(caller.caps, refusals.party), **rule.given)
+        judge(caller, drawn, *built(rule.build, draw, drawn), *refusals.drawn(draw, drawn, 2))
+
+
+def _without_ranges(caps: Capabilities, party: str) -> Capabilities:
+    """Return what an adapter declares, as if its script of a party had the numbers and the grade of its sessions."""
+    declared = {"ranges": {"N": {"max": _MOST_USERS}}, "randomness": caps.grade(NEW)}
+    return replace(caps, operations={**caps.operations, party: declared})
 
 
 def wrong_openings(
