@@ -411,3 +411,42 @@ def test_one_case_asks_each_wrong_request(id: str, many: int) -> None:
         outcome = run_check(connection, caps, REGISTRY[id], Settings(cases=1, seed=seed))
         assert outcome.verdict == "pass"
         assert len(asked) >= many
+
+
+ECHOES = """import json, sys
+from secagg_spec.conformance.targets.reference import adapter
+reference = adapter.build()
+spoil = eval(sys.argv[2])
+for line in sys.stdin.buffer:
+    request = json.loads(line.decode(sys.argv[1]))
+    answer = reference.answer(request)
+    if request["op"] == "echo":
+        answer["result"]["data"] = json.loads(spoil(json.dumps(answer["result"]["data"])))
+    print(json.dumps(answer), flush=True)
+"""
+
+
+@pytest.mark.requirement("ADP-01")
+@pytest.mark.parametrize(
+    ("reads", "old", "new", "named"),
+    [
+        ("utf-8", "", "", ""),
+        ("latin-1", "", "", "echo of characters of two bytes, in UTF-8, gave something else"),
+        ("utf-8", "0000", "0001", "echo of control characters, in escapes, gave something else"),
+        ("utf-8", "2028", "2029", "echo of line separators and invisible characters, in escapes, gave something else"),
+        ("utf-8", "d83d", "d83c", "echo of characters of four bytes, in escapes, gave something else"),
+        ("utf-8", "__proto__", "x", "echo of a name of JavaScript, in escapes, gave something else"),
+    ],
+)
+def test_texts_that_break_writers_of_json_are_asked(reads: str, old: str, new: str, named: str, tmp_path: Path) -> None:
+    (tmp_path / "adapter.py").write_text(ECHOES)
+    spoil = f"lambda text: text.replace({old!r}, {new!r}) if {old!r} else text"
+    connection = ProcessConnection([sys.executable, str(tmp_path / "adapter.py"), reads, spoil])
+    try:
+        _, (outcome,) = run(connection, Settings(cases=1, pattern="adapter/texts"))
+    finally:
+        connection.close()
+    assert outcome.verdict == ("wrong_value" if named else "pass")
+    if outcome.failure:
+        assert outcome.failure.message == named
+        assert len(outcome.failure.transcript) == 1

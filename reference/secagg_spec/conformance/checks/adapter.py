@@ -12,10 +12,22 @@ from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import can_request
 from secagg_spec.conformance.cases.valid import VALID
 from secagg_spec.conformance.checks import arithmetic, basecagg, crypto, lightsecagg, mds, quantizer, reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, Declined, Judge, check
+from secagg_spec.conformance.checks.base import LAST, Caller, CheckFailed, Declined, Judge, check
 from secagg_spec.conformance.sdk.secagg_adapter import DRAWING, MAX_LINE, OPERATIONS, WIDE
 from secagg_spec.conformance.sessions.choices import among
 
+_TEXTS = (
+    ("letters", "echo"),
+    ("control characters", "".join(map(chr, range(32)))),
+    ("quotes and backslashes", '"\\/\'\\u0041 \\" %s {} </p> &amp;'),
+    ("characters of two bytes", "\x7f\x80\x85\x9f\xa0\xe9\u07ff"),
+    ("characters of three bytes", "\u0800\u4e16\ud7ff\ue000\ufdd0\ufffd\uffff"),
+    ("line separators and invisible characters", "\u2028\u2029\u200b\u202e\ufeff"),
+    ("characters of four bytes", "\U00010000\U0001f600\U0010ffff"),
+    ("a name of JavaScript", "__proto__"),
+    ("no character", ""),
+    ("100,000 bytes", '\xe9"' * 33_334),
+)
 _MEBIBYTE = 2**20
 _MARGIN = 1024
 """Bytes reserved for the request around the longest string."""
@@ -29,6 +41,24 @@ def echo(draw: Any, call: Caller) -> None:
     wanted, got = ({"data": data}, call.result("echo", {"data": data}))
     if json.dumps(got, sort_keys=True) != json.dumps(wanted, sort_keys=True):  # since True == 1 in Python
         raise CheckFailed("wrong_value", f"echo of {data!r} gave something else", wanted)
+
+
+@check("adapter/texts", "ADP-01", operations=("echo",), examples=1)
+def texts(draw: Any, call: Caller) -> None:
+    """Texts that JSON escapes, or that take several bytes, come back, also where a request holds them as UTF-8."""
+    first = draw(st.integers(0, len(_TEXTS) - 1))
+    for name, text in (*_TEXTS[first:], *_TEXTS[:first]):
+        data = [text, {text: text}]
+        for escaped in (True, False):
+            call.transcript.clear()
+            line = json.dumps({"id": 1, "op": "echo", "params": {"data": data}}, ensure_ascii=escaped)
+            what = f"echo of {name}, in {'escapes' if escaped else 'UTF-8'},"
+            answer = call.raw(line.encode(), 1, what)
+            if answer.kind != "result":
+                verdict = "error" if answer.kind == "error" else "rejected_valid"
+                raise CheckFailed(verdict, f"{what} was answered by {answer.said}", {"data": data}, LAST)
+            if answer.value != {"data": data}:
+                raise CheckFailed("wrong_value", f"{what} gave something else", {"data": data}, LAST)
 
 
 @check("adapter/long-line", "ADP-02", operations=("echo",), examples=2)
