@@ -571,6 +571,7 @@ def test_sums_have_ascending_rounds_and_truth_values(sets: Any, rounds: list[int
         *[({"rounds": rounds}, "rounds = ") for rounds in (-1, 2.0, "2", None)],
         ({"rounds": 1}, r"segments\[0\]\.rounds\[-1\] = 1: must be an integer in \[0, 0\]"),
         ({"rounds": 3}, r"len\(segments\[0\]\.rounds\) = 2: must be 3, each once"),
+        ({"segments": (Sums(PAIRS, np.array([0, 0])),)}, r"segments\[0\]\.rounds\[1\] = 0: must be 1: each round is"),
         ({"cells": "no"}, "cells = 'str': must be of the class bool"),
         ({"segments": ()}, r"len\(segments\) = 0: must be 1"),
         ({"segments": (), "cells": True}, r"len\(segments\) = 0: must be 1 or more"),

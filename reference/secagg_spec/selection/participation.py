@@ -155,9 +155,9 @@ class Log(validate.Plain):
     Raises
     ------
     ParameterError
-        A member is of another type, or out of its range.
+        A member is of another type, or out of its range; or without cells a round has two sums.
     LengthMismatch
-        The sums are over another number of users than the roster has, or without cells they are not one for each round.
+        The sums are over another number of users than the roster has, or without cells they are not as many as rounds.
     """
 
     roster: Roster
@@ -179,9 +179,16 @@ class Log(validate.Plain):
         if not self.segments or not (self.cells or len(self.segments) == 1):
             allowed = "1 or more" if self.cells else "1, of a log without cells"
             raise LengthMismatch("len(segments)", len(self.segments), allowed)
-        first = self.segments[0].rounds
-        if not self.cells and (len(first) != self.rounds or not np.array_equal(first, np.arange(len(first)))):
-            raise LengthMismatch("len(segments[0].rounds)", len(first), f"{self.rounds}, each once")
+        if not self.cells:
+            self._check_each_once(self.segments[0].rounds)
+
+    def _check_each_once(self, rounds: Whole) -> None:
+        if len(rounds) != self.rounds:
+            raise LengthMismatch("len(segments[0].rounds)", len(rounds), f"{self.rounds}, each once")
+        wrong = np.flatnonzero(rounds != np.arange(self.rounds))
+        if wrong.size:
+            at = int(wrong[0])
+            raise ParameterError(f"segments[0].rounds[{at}]", int(rounds[at]), f"{at}: each round is there once")
 
     def number(self, at: int) -> int:
         """Return the number in the log of the round with index `at`, counted from 0.
