@@ -330,6 +330,16 @@ def test_sums_are_known_modulo_two_as_well() -> None:
     assert longer.learned(unused, answered=(True, True, True, False)), "a round with the factor 0 needs no answer"
 
 
+def test_rounds_that_end_before_the_survivors_answer_show_nothing() -> None:
+    rounds = Rounds(Plan(TINY, RULES["none"]), [tuple(range(TINY.N)), (0, 1)])
+    said = r"^survivors\[1\] = \(0, 1\): must be max\(t, T \+ 2\) = 3 users or more$"
+    with pytest.raises(ParameterError, match=said):
+        rounds.view(TINY.parts[0], (), answered=(True, True))
+    wrong: Any = {True, False}
+    with pytest.raises(ParameterError, match=r"^answered = 'set': must be a sequence of truth values$"):
+        rounds.view(TINY.parts[0], (), answered=wrong)
+
+
 @pytest.mark.requirement("HSA-27")
 def test_companions_may_be_too_few_though_no_combination_is_about_so_few() -> None:
     """The example of the page: five sums that tell one input of two levels, and no combination is about two users."""

@@ -464,12 +464,17 @@ class Rounds:
         """Return what the server and a coalition see of a cell, and the element of the cell in each round.
 
         Raises `LengthMismatch` unless `answered` has one entry for each round; so does `learned`. Raises
-        `ParameterError` for a cell of another plan, and `UnknownUser` for a coalition with users outside of [0, N).
+        `ParameterError` for a cell of another plan or a round with too few survivors to go on (SAG-18), and
+        `UnknownUser` for a coalition with users outside of [0, N).
         """
         (cell,) = self.plan.cells_of("cell", (cell,))
         coalition = validate.user_set("coalition", coalition, self.plan.parameters.N)
-        if len(answered) != len(self.survivors):
+        if len(validate.sequence("answered", answered, "truth values")) != len(self.survivors):
             raise LengthMismatch("len(answered)", len(answered), f"{len(self.survivors)}, one for each round")
+        enough = self.plan.parameters.enough
+        for at, chosen in enumerate(self.survivors):
+            if len(chosen) < enough:
+                raise ParameterError(f"survivors[{at}]", chosen, f"max(t, T + 2) = {enough} users or more")
         space, everyone = Space(cell.ring), tuple(range(self.plan.parameters.N))
         elements = [self.plan.build(cell, everyone, space, number) for number in range(len(self.survivors))]
         view = View(space, coalition, tuple(rule for element in elements for rule in element.rules))
