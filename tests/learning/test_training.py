@@ -204,6 +204,8 @@ def test_what_cannot_be_trained_is_refused() -> None:
     seeds: Any = [*generators(1), 5]
     with pytest.raises(ParameterError, match=r"^rngs\[1\] = 'int': must be of the class Generator$"):
         trainer.train(np.zeros((2, 650)), parts_of([2, 3]), seeds)
+    with pytest.raises(ParameterError, match=r"^rngs = 'set': must be a sequence of Generator$"):
+        trainer.train(np.zeros((2, 650)), parts_of([2, 3]), set(generators(2)))  # type: ignore[arg-type]
     with pytest.raises(OutOfRange, match=r"samples\.y\[1\] = -100"):
         Trainer(model, Samples(DATA.train.x[:2], np.array([0, -100])), sgd)
     with pytest.raises(OutOfRange, match="rate"):

@@ -411,6 +411,10 @@ def test_weights_and_people_are_one_for_each_user() -> None:
         Epoch(RING, SETTLE, happened(ACCEPTED, LATE), weights=[1])
     with pytest.raises(LengthMismatch, match="people"):
         Epoch(RING, SETTLE, happened(ACCEPTED, LATE), people=[1, 2, 3])
+    unordered: Any = {5, 3}  # it counted as persons 3 and 5
+    for name in ("weights", "people"):
+        with pytest.raises(ParameterError, match=rf"^{name} = 'set': must be a sequence of integers$"):
+            Epoch(RING, SETTLE, happened(ACCEPTED, LATE), **{name: unordered})
 
 
 def test_users_come_until_the_epoch_ends() -> None:

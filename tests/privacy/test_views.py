@@ -370,6 +370,7 @@ def _no_secrets(space: Space) -> object:
             lambda space: space.apply(probe(Ring(8), lambda x: x, 2), space.secret("x", 0, (0,))),
             r"len\(inputs\) = 1: must be 2 forms in all",
         ),
+        (lambda space: join(cast(Any, {space.drawn("m", 0, 1)})), "parts = 'set': must be a sequence of Forms"),
         (lambda space: join(cast(Any, [0])), "parts = 'int': must be of the class Forms"),
         (lambda space: Rule("a", (), 0), "threshold = 0: must be an integer >= 1"),
         (lambda space: closure([], cast(Any, [0])), "rules = 'int': must be of the class Rule"),

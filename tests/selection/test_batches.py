@@ -176,6 +176,8 @@ def test_members_and_batches_are_inverse(p: Parameters, data: st.DataObject) -> 
     for wrong in (-1, p.batches):
         with pytest.raises(ParameterError, match="batch"):
             p.members(wrong)
+    with pytest.raises(ParameterError, match=r"^batches = 'set': must be a sequence of integers$"):
+        p.users({0})  # type: ignore[arg-type]
 
 
 # --------------------------------------------------------------------------------------------- what of them is whole

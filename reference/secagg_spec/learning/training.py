@@ -175,7 +175,7 @@ class Trainer:
             not a number above 0 in the range of binary32; or a generator is none of numpy.
         """
         starts = validate.reals("starts", starts, (len(parts), self.model.d))
-        if len(rngs) != len(parts):
+        if len(validate.sequence("rngs", rngs, "Generator")) != len(parts):
             raise LengthMismatch("len(rngs)", len(rngs), f"{len(parts)}, one for each user")
         for user, rng in enumerate(rngs):
             validate.instance(f"rngs[{user}]", rng, np.random.Generator)

@@ -405,9 +405,11 @@ class Epoch:
 
 
 def _each(name: str, given: Sequence[int] | None, default: Users, largest: int | None = None) -> Users:
-    if given is not None and len(given) != len(default):
+    if given is None:
+        return default
+    if len(validate.sequence(name, given, "integers")) != len(default):
         raise LengthMismatch(name, tuple(given), f"{len(default)}, one for each user that got a key")
-    return default if given is None else tuple(validate.integer(name, number, 0, largest) for number in given)
+    return tuple(validate.integer(name, number, 0, largest) for number in given)
 
 
 def _members(coalition: Collection[int]) -> frozenset[int]:

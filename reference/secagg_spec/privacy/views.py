@@ -273,7 +273,7 @@ def space_over(ring: Ring, space: Space | None) -> Space:
 
 def join(parts: Sequence[Forms]) -> Forms:
     """Return the concatenation of all forms, over the union of their symbols; raises `ParameterError` for no forms."""
-    for part in parts:
+    for part in validate.sequence("parts", parts, "Forms"):
         validate.instance("parts", part, Forms)
     symbols = np.unique(np.concatenate([np.empty(0, dtype=np.intp), *(part.symbols for part in parts)]))
     matrix = np.zeros((sum(len(part) for part in parts), symbols.size), dtype=np.uint64)

@@ -80,9 +80,10 @@ class Parameters(validate.Plain):
 
     def users(self, batches: Sequence[int]) -> tuple[int, ...]:
         """Return the users of the given batches, in the order of the batches."""
-        for at, batch in enumerate(batches):
+        given = validate.sequence("batches", batches, "integers")
+        for at, batch in enumerate(given):
             validate.integer(f"batches[{at}]", batch, 0, self.batches - 1)
-        return tuple(user for batch in batches for user in self.members(batch))
+        return tuple(user for batch in given for user in self.members(batch))
 
 
 PRESETS: Mapping[str, Parameters] = MappingProxyType(
