@@ -679,6 +679,10 @@ SEVEN = Graph(tuple(range(7)), 6)
         (lambda: model.components(TINY.graph(), (9,)), r"users = 9: must be a user in \[0, 5\)"),
         (lambda: model.components(TINY.graph(), cast(Any, ("0",))), "users = 'str': must be an integer, .*"),
         (lambda: model.goes_on(TINY, TINY.graph(), EVERYONE, (9,)), r"survivors = 9: must be a user in \[0, 5\)"),
+        (
+            lambda: model.goes_on(TINY, TINY.graph(), (0, 1, 2), (0, 1, 3)),
+            r"survivors = 3: must be a user of U_2, which is \(0, 1, 2\)",
+        ),
         (lambda: model.exposed(TINY.graph(), 0, (1,), (0, 1)), "t = 0: must be an integer >= 1"),
         (lambda: model.exposed(TINY.graph(), cast(Any, "2"), (1,), (0, 1)), "t = '2': must be an integer >= 1"),
         (lambda: Streams(session=cast(Any, "00")), "session = 'str': must be bytes"),

@@ -391,9 +391,7 @@ class Element:
         Raises `UnknownUser` for colluders that are none of the graph, and for survivors that are none of `sharers`.
         """
         colluding, left = self._users("coalition", coalition), self._users("survivors", survivors)
-        for user in left:
-            if user not in self.sharers:
-                raise UnknownUser("survivors", user, f"a user of U_2, which is {self.sharers}")
+        _check_survivors(left, self.sharers)
         honest = set(left) & set(self.members) - set(colluding)
         return tuple(self.total(users) for users in components(self.graph, honest))
 
@@ -480,6 +478,12 @@ def _check_graph(parameters: Parameters, graph: Graph) -> None:
         raise LengthMismatch("len(graph.order)", len(graph.order), f"N = {parameters.N}")
 
 
+def _check_survivors(survivors: Users, sharers: Users) -> None:
+    for user in survivors:
+        if user not in sharers:
+            raise UnknownUser("survivors", user, f"a user of U_2, which is {sharers}")
+
+
 def _survivors(parameters: Parameters, graph: Graph, sharers: Users) -> Iterator[Users]:
     for count in range(len(sharers), parameters.enough - 1, -1):
         for survivors in combinations(sharers, count):
@@ -490,12 +494,13 @@ def _survivors(parameters: Parameters, graph: Graph, sharers: Users) -> Iterator
 def goes_on(parameters: Parameters, graph: Graph, sharers: Collection[int], survivors: Collection[int]) -> bool:
     """Return whether a round continues with these survivors (SAG-18).
 
-    Raises `UnknownUser` for users that are none of the graph.
+    Raises `UnknownUser` for users that are none of the graph, and for survivors that are none of `sharers`.
     """
     sharers, survivors = (
         validate.user_set(name, users, len(graph.order))
         for name, users in (("sharers", sharers), ("survivors", survivors))
     )
+    _check_survivors(survivors, sharers)
     held = all(len(graph.holders(user) & set(survivors)) >= parameters.t for user in sharers)
     return held and len(survivors) >= parameters.enough
 
