@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import combinations, product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -734,6 +734,10 @@ def test_a_coalition_with_users_that_do_not_exist_is_refused(strange: int) -> No
 @pytest.mark.parametrize(
     ("call", "said"),
     [
+        (
+            lambda: model.announced(TINY, (0, 1, 2), cast(Any, {0, 1, 2}), [1] * 3),
+            "ages = 'set': must be a sequence of .*",
+        ),
         (lambda: model.announced(TINY, (0, 1, 2), [0], [1] * 3), r"len\(ages\) = 1: must be 3, one for each user"),
         (lambda: model.announced(TINY, (0, 1, 2), [0] * 3, [1]), r"len\(weights\) = 1: must be 3, one for each user"),
         (lambda: model.announced(TINY, (0, 1, 2), [0, 0, 99], [1] * 3), r"ages = 99: must be an integer in \[0, 2\]"),

@@ -383,7 +383,7 @@ def announced(parameters: Parameters, users: Users, ages: Sequence[int], weights
     if [*users] != sorted(users):
         raise ParameterError("users", users, "ascending")
     for name, given in (("ages", ages), ("weights", weights)):
-        if len(given) != len(users):
+        if len(validate.sequence(name, given, "integers")) != len(users):
             raise LengthMismatch(f"len({name})", len(given), f"{len(users)}, one for each user")
     ages = [validate.integer("ages", age, 0, parameters.tau_max) for age in ages]
     return _announced(parameters, users, ages, _weights(parameters, weights))
