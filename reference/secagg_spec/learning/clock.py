@@ -153,6 +153,8 @@ class Buffered(validate.Plain):
 def synchronous(chosen: Sequence[Sequence[int]], work: Work, costs: Costs, seed: int) -> tuple[ServerStep, ...]:
     """Return the steps of rounds, each of which lasts until its slowest user has sent (EXP-17).
 
+    Each user of a round takes 0.2 ms, and each place 4 KiB.
+
     Parameters
     ----------
     chosen : sequence of sequences of int
