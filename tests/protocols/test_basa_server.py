@@ -669,3 +669,17 @@ def test_a_network_of_three_roles_delivers_to_each_and_knows_them() -> None:
     scene.offer(3)
     scene.take("fetch", 3)
     assert [type(m).__name__ for m in scene.network.waiting[AUTHORITY]] == ["KeyRequest"]
+
+
+@pytest.mark.requirement("BAA-40", "BAA-41")
+def test_an_upload_that_its_owner_writes_over_is_kept() -> None:
+    scene = opened()
+    scene.upload(0, 1)
+    scene.keyed(2)
+    message = scene.send(2)
+    masked = message.masked.copy()
+    scene.take("take", SERVER, (replace(message, masked=masked),))
+    masked[:] = 0
+    scene.settle()
+    scene.network.waiting.clear()
+    scene.recover_rightly()

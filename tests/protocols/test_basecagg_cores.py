@@ -111,6 +111,17 @@ def test_a_user_that_does_not_train_has_nothing_to_abandon() -> None:
             run.abandon(user)
 
 
+@pytest.mark.requirement("BSA-29")
+def test_a_mask_that_its_owner_writes_over_is_kept() -> None:
+    run, mask = CoreRun(TINY), np.zeros(3, np.uint64)
+    for user in range(3):
+        mask[:] = user
+        run.start(user, mask, np.zeros((1, 2), np.uint64))
+    for user in range(3):
+        run.upload(user, np.ones(3, np.uint64))
+    assert run.recover(range(5), np.zeros(3)).sum.tolist() == [9, 9, 9]
+
+
 @pytest.mark.parametrize("length", [2, 4])
 def test_vectors_of_another_length_are_refused(length: int) -> None:
     run = CoreRun(TINY)

@@ -186,7 +186,8 @@ def server_take(state: ServerState, message: messages.PositionUpload) -> tuple[S
     settlement = messages.Settlement(
         *_header(state, steps.AUTHORITY), position, 1, message.stamp, message.weight, hashes, message.signature
     )
-    return replace(state, phase="settling", upload=message), (settlement,)
+    kept = replace(message, masked=validate.frozen(message.masked))
+    return replace(state, phase="settling", upload=kept), (settlement,)
 
 
 @steps.row("expire", steps.Role.SERVER, sends=(messages.Settlement,))

@@ -73,7 +73,7 @@ class CoreRun:
         self._require(user not in self._buffer, f"the update of user {user} waits in the buffer")
         self._require(self._newest.get(user) != self.round, f"user {user} has the stamp {self.round} already")
         shares = self.parameters.code.encode(mask, noise)
-        self._training[user] = Mask(self.round, mask, shares)
+        self._training[user] = Mask(self.round, validate.frozen(mask), shares)
         self._newest[user] = self.round
 
     def upload(self, user: int, update: UintArray) -> None:
