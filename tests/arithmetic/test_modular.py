@@ -76,6 +76,13 @@ def test_what_is_no_integer_is_no_prime(n: Any) -> None:
     assert is_prime(np.int64(7))  # type: ignore[arg-type]
 
 
+@pytest.mark.requirement("ERR-02")
+def test_a_number_of_too_many_bits_is_refused_at_once() -> None:
+    assert is_prime(2**521 - 1)
+    with pytest.raises(ParameterError, match=r"^n = an integer of 9689 bits: must be an integer of 1024 bits at most$"):
+        is_prime(2**9689 - 1)
+
+
 @pytest.mark.requirement("MOD-02")
 @pytest.mark.parametrize("n", [2047, 1373653, 25326001, 3215031751, 65537 * 65521, 65521**2, 2**32 - 1, 2**32])
 def test_strong_pseudoprimes_are_composite(n: int) -> None:

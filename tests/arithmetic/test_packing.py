@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ small = st.sampled_from((2, 3, 4, 5, 8, 9, 16, 17, 128, 255, 256, 257, 1000)) | 
 def packed(numbers: list[int], modulus: int) -> bytes:
     """The packed form of the text, from one integer of all bits."""
     width = (modulus - 1).bit_length()
-    whole = sum(number << (width * at) for at, number in enumerate(numbers))
+    whole = int("0" + "".join(f"{number:0{width}b}" for number in reversed(numbers)), 2)
     return whole.to_bytes((width * len(numbers) + 7) // 8, "little")
 
 
@@ -44,6 +45,30 @@ def test_the_packed_form_is_one_integer_of_all_bits(modulus: int, count: int, da
 def test_long_segments_survive(modulus: int, count: int, data: st.DataObject) -> None:
     numbers = data.draw(bulk(modulus, count))
     assert integers_of(unpack(pack(numbers, modulus), count, modulus)) == integers_of(numbers)
+
+
+@pytest.mark.requirement("HSA-15", "HSA-16")
+@pytest.mark.parametrize("count", [2**15 - 1, 2**15, 2**15 + 1])
+@pytest.mark.parametrize("modulus", [2, 5, 2**17, 2**32 - 5])
+def test_segments_that_are_packed_in_parts_are_packed_as_one(modulus: int, count: int) -> None:
+    numbers = np.arange(count, dtype=np.uint64) * np.uint64(104_729) % np.uint64(modulus)
+    got = pack(numbers, modulus)
+    assert got == packed(integers_of(numbers), modulus)
+    assert np.array_equal(unpack(got, count, modulus), numbers)
+    if modulus & (modulus - 1):
+        with pytest.raises(NonCanonical, match=rf"^data\[{count - 1}\] = {modulus}: must be in \[0, {modulus}\)$"):
+            unpack(packed([*integers_of(numbers[:-1]), modulus], modulus), count, modulus)
+
+
+@pytest.mark.requirement("ERR-02")
+def test_a_million_elements_are_packed_in_little_memory() -> None:
+    numbers = np.zeros(2**20, dtype=np.uint64)
+    tracemalloc.start()
+    try:
+        unpack(pack(numbers, 2**32), numbers.size, 2**32)
+        assert tracemalloc.get_traced_memory()[1] < 2**26
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.requirement("HSA-16")

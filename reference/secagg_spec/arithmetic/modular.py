@@ -34,7 +34,7 @@ _FEW = 64
 
 
 def is_prime(n: int) -> bool:
-    """Return whether the integer `n` is prime; the answer is exact for every n below 2**32.
+    """Return whether the integer `n`, of 2^10 bits at most, is prime; the answer is exact for every n below 2**32.
 
     The Miller-Rabin test with the bases 2, 3, 5, 7 and 11 is correct for all n below 2_152_302_898_747. With the 30
     primes up to 113, a composite that is not made to pass all of them passes with a probability below 2**-60.
@@ -42,9 +42,11 @@ def is_prime(n: int) -> bool:
     Raises
     ------
     ParameterError
-        `n` is no integer.
+        `n` is no integer, or has more than 2^10 bits: the time grows with the cube of their number.
     """
     n = validate.secret_integer("n", n, "an integer")
+    if n.bit_length() > 2**10:
+        raise ParameterError("n", n, "an integer of 1024 bits at most")
     bases: Sequence[int] = (2, 3, 5, 7, 11)
     if n >= 2_152_302_898_747:
         bases = _BASES

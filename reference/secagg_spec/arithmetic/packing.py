@@ -13,6 +13,9 @@ from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import LengthMismatch, NonCanonical
 
+_PART = 2**15
+"""So many elements are packed at a time, each as up to 32 numbers of 64 bits; they fill whole bytes."""
+
 
 def bits_of(modulus: int) -> int:
     """Return how many bits an element of ``[0, modulus)`` takes: log2 of the modulus, rounded up."""
@@ -41,8 +44,11 @@ def pack(numbers: UintArray, modulus: int) -> bytes:
     """
     places = np.arange(bits_of(modulus), dtype=np.uint64)
     numbers = validate.elements("numbers", numbers, modulus, (None,))
-    bits = (numbers[:, None] >> places) & np.uint64(1)
-    return np.packbits(bits.astype(np.uint8).ravel(), bitorder="little").tobytes()
+    packed = bytearray()
+    for left in range(0, numbers.size, _PART):
+        bits = (numbers[left : left + _PART, None] >> places) & np.uint64(1)
+        packed += np.packbits(bits.astype(np.uint8).ravel(), bitorder="little").tobytes()
+    return bytes(packed)
 
 
 def unpack(data: bytes, count: int, modulus: int) -> UintArray:
@@ -58,13 +64,17 @@ def unpack(data: bytes, count: int, modulus: int) -> UintArray:
     size, width = packed_bytes(count, modulus), bits_of(modulus)
     if len(validate.octets("data", data)) != size:
         raise LengthMismatch("len(data)", len(data), f"{size} bytes for {count} elements modulo {modulus}")
-    bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
-    if bits[count * width :].any():
-        raise NonCanonical("data", data, "zero in the bits that are left over")
     weights = np.uint64(1) << np.arange(width, dtype=np.uint64)
-    numbers = bits[: count * width].reshape(count, width).astype(np.uint64) @ weights
+    numbers = np.empty(count, dtype=np.uint64)
+    for left in range(0, count, _PART):
+        part = numbers[left : left + _PART]
+        piece = np.frombuffer(data, np.uint8)[left * width // 8 : -(-(left + part.size) * width // 8)]
+        bits = np.unpackbits(piece, bitorder="little")
+        if bits[part.size * width :].any():
+            raise NonCanonical("data", data, "zero in the bits that are left over")
+        part[:] = bits[: part.size * width].reshape(part.size, width).astype(np.uint64) @ weights
     validate.canonical("data", numbers, modulus)
-    return np.asarray(numbers, np.uint64)
+    return numbers
 
 
 guard(__name__)
