@@ -114,9 +114,12 @@ def test_a_user_outside_the_roster_has_no_neighbours() -> None:
         (6, 6, r"k = 6: must be N - 1 = 5, or in \[2, 4\]"),
         (7, 5, r"k = 5: must be N - 1 = 6, or even and in \[2, 4\]"),
         (6, 0, r"k = 0: must be N - 1 = 5, or in \[2, 4\]"),
+        (6, -(2**40), r"k = -1099511627776: must be N - 1 = 5, or in \[2, 4\]"),
+        (3, 2.0, "k = 2.0: must be N - 1 = 2"),
+        (3, True, "k = True: must be N - 1 = 2"),
     ],
 )
-def test_a_degree_is_refused_with_those_that_there_are(N: int, k: int, text: str) -> None:
+def test_a_degree_is_refused_with_those_that_there_are(N: int, k: Any, text: str) -> None:
     with pytest.raises(ParameterError, match=f"^{text}$"):
         Graph(tuple(range(N)), k)
 
