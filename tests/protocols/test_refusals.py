@@ -1280,6 +1280,7 @@ BOUND = sealing.Context("p", KEY, SESSION, 1, 1)
 NAMED: list[tuple[Callable[[], object], str]] = [
     (lambda: lightsecagg.mask_update(FIELD, SEVEN, ONES[0]), "update = 'int': must be a numpy array of dtype uint64"),
     (lambda: lightsecagg.mask_update(FIELD, ONES[0], vector([1])), "mask.shape = (1,): must be (3)"),
+    (lambda: lightsecagg.mask_update(FIELD, ONES, ONES), "update.shape = (5, 3): must be (any)"),
     (lambda: basecagg.mask_update(FIELD, 1, ONES[0], vector([1])), "mask.shape = (1,): must be (3)"),
     (
         lambda: basecagg.recover(MaskCode(FIELD, 5, 3, 1), vector([1, 1]), [ONES[0]], (0, 1, 2), ONES[:3]),

@@ -31,7 +31,7 @@ STARTERS = MappingProxyType(
 
 
 def perfect_factorisation(points: int) -> tuple[Factor, ...]:
-    """Return the factors of a perfect one-factorisation, each a tuple of ascending pairs.
+    """Return the factors of a perfect one-factorisation, each a tuple of ascending pairs: n (n - 1) / 2 pairs in all.
 
     Parameters
     ----------

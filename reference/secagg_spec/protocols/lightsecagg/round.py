@@ -134,6 +134,7 @@ class AggregatedShare(codec.Message):
 
 def mask_update(field: modular.PrimeField, update: UintArray, mask: UintArray) -> UintArray:
     """Return y_i = x_i + z_i, d elements (LSA-02, LSA-03; BASecAgg appendix A.2)."""
+    update = field.check("update", update, (None,))
     masked = field.add(update, mask, names=("update", "mask"))
     if masked.size == 0:
         raise errors.LengthMismatch("update", update, "d >= 1 elements")
