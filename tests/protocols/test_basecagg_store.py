@@ -105,6 +105,7 @@ def _grow_old(data: dict[str, Any]) -> None:
         (lambda data: data.update(round=2**32 - 1), "round"),
         (lambda data: data["records"]["0"].update(relayed=False), "records"),
         (lambda data: data["records"].update({"3": {"stamp": 1, "relayed": True, "taken": True}}), "records"),
+        (lambda data: data["records"].update({"3": {"stamp": 0, "relayed": True, "taken": True}}), "records"),
         (lambda data: data["recovered"].update(round=5), "recovered"),
         (_grow_old, "buffer"),
         (_again, "buffer"),

@@ -133,6 +133,10 @@ def _check_records(state: ServerState) -> None:
             raise ParameterError("recovered", entry.user, "users whose records have the stamp, taken, or a newer one")
         if entry.user in state.buffer and known.stamp == entry.stamp:
             raise ParameterError("buffer", entry.user, "updates that are not in the sum that was recovered")
+    kept = set(state.buffer) | {entry.user for entry in state.recovered.entries}
+    for user, record in state.records.items():
+        if record.taken and record.stamp == state.recovered.round and user not in kept:
+            raise ParameterError("records", user, "a user whose update waits, or is in the sum that was recovered")
 
 
 def _parameters(kind: type[Parameters], value: object) -> Parameters:
