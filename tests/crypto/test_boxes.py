@@ -7,6 +7,7 @@ import hmac
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
@@ -189,6 +190,11 @@ def test_points_of_low_order_are_refused(low: bytes, address: Address, private: 
 
 WHOLE = Epoch(bytes(32), bytes(16), 0, 3, True)
 PLAIN = replace(WHOLE, own=False)
+
+
+def test_a_purpose_is_text() -> None:
+    with pytest.raises(ParameterError, match=r"^purpose = array.*: must be pair-box or self-box$"):
+        Address(WHOLE, np.array([PAIR, SELF]), 0, 0, 1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

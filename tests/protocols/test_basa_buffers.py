@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -148,10 +149,11 @@ def test_a_user_is_at_one_buffer_at_a_time(count: int, users: list[int]) -> None
             assert 0 <= at[user] < count
 
 
-@pytest.mark.parametrize("user", [-1, 2**53 + 1, 10**30, None, "0", True])
-def test_what_is_no_user_is_not_sent(user: int) -> None:
-    with pytest.raises(ParameterError):
-        dispatcher(2).send(user)
+@pytest.mark.parametrize("user", [-1, 2**53 + 1, 10**30, None, "0", True, [0]])
+def test_what_is_no_user_is_not_sent(user: Any) -> None:
+    for move in (dispatcher(2).send, dispatcher(2).leave):
+        with pytest.raises(ParameterError, match=r"^user = "):
+            move(user)
     with pytest.raises(WrongPhase):
         dispatcher(2).leave(3)
 

@@ -177,8 +177,8 @@ class _Wanted:
         if isinstance(value, self.others):
             return value
         if self.methods:
-            # arrays have a `take` of their own
-            if isinstance(value, np.ndarray) or not all(hasattr(value, one) for one in self.methods):
+            # what is of numpy has a `take` of its own
+            if isinstance(value, (np.ndarray, np.generic)) or not all(hasattr(value, one) for one in self.methods):
                 wanted = f"an object with what {self.kind.__name__} has: {', '.join(sorted(self.methods))}"
                 raise ParameterError(name, validate.class_of(value), wanted)
         elif self.kind is Path:

@@ -98,7 +98,7 @@ class Address(validate.Plain):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.purpose not in self.epoch.purposes:
+        if not isinstance(self.purpose, str) or self.purpose not in self.epoch.purposes:
             raise ParameterError("purpose", self.purpose, " or ".join(self.epoch.purposes))
         validate.integer("sender", self.sender, 0, validate.MAX_COUNT)
         source = validate.integer("from", self.source, 0, self.epoch.positions - 1)

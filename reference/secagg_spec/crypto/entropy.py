@@ -40,7 +40,8 @@ def check_source(value: object, name: str = "source") -> None:
     ParameterError
         It has no method `take`.
     """
-    if isinstance(value, np.ndarray) or not callable(getattr(value, "take", None)):  # arrays have a `take` of their own
+    of_numpy = isinstance(value, (np.ndarray, np.generic))  # which has a `take` of its own
+    if of_numpy or not callable(getattr(value, "take", None)):
         raise ParameterError(name, validate.class_of(value), "a source of bytes, with a method take")
 
 

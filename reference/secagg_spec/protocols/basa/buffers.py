@@ -73,6 +73,7 @@ class Dispatcher:
         WrongPhase
             The user is not at a buffer.
         """
+        user = validate.integer("user", user, 0, validate.MAX_COUNT)
         if user not in self._at:
             raise WrongPhase(f"user {user} is at no buffer")
         del self._at[user]
