@@ -280,6 +280,33 @@ def test_two_surviving_sets_open_a_model(name: str, user: int) -> None:
 
 
 @pytest.mark.requirement("TRC-15")
+@pytest.mark.parametrize("name", ["lightsecagg", "lightsecagg-active"])
+def test_an_answer_is_to_the_first_surviving_set_that_has_none(name: str) -> None:
+    """Also where both sets go out before either answer comes."""
+    each, rest = run(name), (0, 1, 2, 3)
+    asked = [at for at in places(each.lines, "to") if isinstance(each.decoded(each.lines[at]), SurvivingSet)]
+    answers = [at for at in places(each.lines, "from") if isinstance(each.decoded(each.lines[at]), AggregatedShare)]
+    lines = list(each.lines)
+    lines[max(asked) + 1 : max(asked) + 1] = [changed(each, each.lines[at], users=rest) for at in asked]
+    assert [one.users for one in learned(lines).sums] == [(0, 1, 2, 3, 4)]
+    both = learned([*lines, *(each.lines[at] for at in answers)])
+    assert (both.alone, {one.users for one in both.sums}) == ((4,), {rest, (4,)})
+
+
+@pytest.mark.requirement("TRC-15", "TRC-09")
+@pytest.mark.parametrize("name", ["secagg", "secagg-active"])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_second_masked_input_with_fewer_masks_opens_a_model(name: str, first: bool) -> None:
+    each = run(name)
+    at = next(at for at in places(each.lines, "from") if isinstance(each.decoded(each.lines[at]), MaskedInput))
+    bare, user = changed(each, each.lines[at], neighbours=()), each.lines[at]["from"]
+    found = learned([*each.lines[: at + (not first)], bare, *each.lines[at + (not first) :]])
+    rest = tuple(other for other in survivors(each) if other != user)
+    assert (found.alone, found.dimension) == ((user,), 2)
+    assert {one.users for one in found.sums} == {(user,), rest}
+
+
+@pytest.mark.requirement("TRC-15")
 def test_answers_for_one_user_alone_open_its_model() -> None:
     """Also where a user has to refuse the set."""
     each = run("lightsecagg", {"recover": range(5)})

@@ -25,7 +25,7 @@ from secagg_spec.privacy import lightsecagg
 from secagg_spec.privacy.echelon import independent_rows
 from secagg_spec.privacy.secagg import Answer, Element, Situation
 from secagg_spec.privacy.verdict import decide, readable
-from secagg_spec.privacy.views import Derived, Forms, View, join
+from secagg_spec.privacy.views import Derived, Forms, Space, View, join
 from secagg_spec.protocols import codec
 from secagg_spec.protocols.heterosag.round import MaskedSegments
 from secagg_spec.protocols.lightsecagg.round import AggregatedShare, MaskedUpdate, SurvivingSet
@@ -102,15 +102,18 @@ class Part(NamedTuple):
 class Seen:
     """What the server saw of one round, line by line; vectors and shares are not kept.
 
-    `uploads` are the users whose masked inputs came, with the neighbours whose masks they hold. `answers` are the
-    shares of SecAgg that came, by holder, and `asked` the sets for which users of LightSecAgg answered.
+    `uploads` are the users whose masked inputs came, and for each of these the neighbours whose masks it holds.
+    `answers` are the shares of SecAgg that came, by holder, and `asked` the sets for which users of LightSecAgg
+    answered: `announced` are those that await an answer, of which the first gets the next one, and `answered` those
+    that had the last one.
     """
 
     round: Round
-    uploads: dict[int, set[int]] = field(default_factory=dict)
+    uploads: dict[int, set[Users]] = field(default_factory=dict)
     answers: dict[int, tuple[set[int], set[int]]] = field(default_factory=dict)
     asked: set[tuple[int, Users]] = field(default_factory=set)
-    announced: dict[int, Users] = field(default_factory=dict)
+    announced: dict[int, list[Users]] = field(default_factory=dict)
+    answered: dict[int, Users] = field(default_factory=dict)
 
     def take(self, entry: Sent) -> None:
         """Note what a message shows; bytes that cannot be read show nothing."""
@@ -127,20 +130,22 @@ class Seen:
     def _note(self, user: int, message: codec.Message) -> None:
         match message:
             case MaskedInput() | MaskedSegments():
-                self.uploads.setdefault(user, set()).update(self._known(message.neighbours))
+                self.uploads.setdefault(user, set()).add(self._known(message.neighbours))
             case UnmaskShares():
                 seeds, keys = self.answers.setdefault(user, (set(), set()))
                 seeds.update(self._known(message.survivors))
                 keys.update(self._known(message.dropped))
             case MaskedUpdate():
-                self.uploads.setdefault(user, set())
+                self.uploads.setdefault(user, set()).add(())
             case SurvivingSet():
-                self.announced[user] = tuple(sorted(self._known(message.users)))
+                self.announced.setdefault(user, []).append(self._known(message.users))
             case AggregatedShare() if user in self.announced:
-                self.asked.add((user, self.announced[user]))
+                if self.announced[user]:
+                    self.answered[user] = self.announced[user].pop(0)
+                self.asked.add((user, self.answered[user]))
 
-    def _known(self, users: Sequence[int]) -> set[int]:
-        return set(users) & set(self.round.users)
+    def _known(self, users: Sequence[int]) -> Users:
+        return tuple(sorted(set(users) & set(self.round.users)))
 
     # ------------------------------------------------------------------------------------------- verdicts
 
@@ -157,27 +162,34 @@ class Seen:
         base = getattr(self.round.state, "base", self.round.state)
         graph, t = base.round.graph, base.round.parameters.t
         parts = [part for part in base.round.parameters.parts if part.members & set(self.uploads)]
-        sharers = tuple(sorted(set(self.uploads).union(*self.uploads.values())))
-        if len(sharers) * graph.k * max(1, len(parts)) > 4 * MOST_SYMBOLS:
+        layers = [*self._layers()]
+        sharers = tuple(sorted({*self.uploads}.union(*(peers for layer in layers for peers in layer.values()))))
+        if len(sharers) * graph.k * max(1, len(parts)) * max(1, len(layers)) > 4 * MOST_SYMBOLS:
             return None
         answers = {j: Answer(tuple(sorted(seeds)), tuple(sorted(keys))) for j, (seeds, keys) in self.answers.items()}
-        happened = Situation(sharers, (), tuple(sorted(self.uploads)), MappingProxyType(answers))
         found, known = list[Part](), set[Any]()
         for part in parts:
-            arrived = MappingProxyType({user: set(peers) for user, peers in self.uploads.items()})
-            given = {"indices": (part.start,), "members": part.members, "arrived": arrived}
-            element = Element(part.ring, graph, t, sharers, **given)
-            view = element.view(coalition, happened)
+            given = {"indices": (part.start,), "members": part.members, "space": Space(part.ring)}
+            elements = [Element(part.ring, graph, t, sharers, arrived=layer, **given) for layer in layers]
+            view = elements[0].view(coalition)
+            for element, layer in zip(elements, layers, strict=True):
+                element.show(view, Situation(sharers, (), tuple(sorted(layer)), MappingProxyType(answers)))
             where = "" if len(base.round.parameters.parts) == 1 else f"segment {part.segment}"
             found.append(Part(view, where, len(part.members - set(coalition))))
             known |= {
                 symbol.derivation.seed
-                for symbol, yes in zip(element.space.symbols, view.known(), strict=True)
+                for symbol, yes in zip(view.space.symbols, view.known(), strict=True)
                 if yes and isinstance(symbol, Derived)
             }
         seeds = tuple(sorted(token[-1] for token in known if token[0] == "self seed"))
         pairs = tuple(sorted(token[-2:] for token in known if token[0] == "agreed"))
         return _together(found, seeds, pairs)
+
+    def _layers(self) -> Iterator[Mapping[int, Users]]:
+        """Yield masked inputs, one of each user at most: its neighbours; the users in the first layer are all."""
+        ordered = {user: sorted(each) for user, each in self.uploads.items()}
+        for at in range(max(map(len, ordered.values()), default=0)):
+            yield {user: each[at] for user, each in ordered.items() if at < len(each)}
 
     def _lightsecagg(self, coalition: Collection[int]) -> Learned | None:
         p = self.round.parameters
