@@ -66,6 +66,11 @@ BAD = [
     (TOP + '[[item]]\nname = "equation 1"\n', BrokenEntry, "test.toml:9: equation 1: must have exactly one of the mem"),
     (TOP + ITEM + 'reason = "x"\n', BrokenEntry, "test.toml:9: equation 1: must have exactly one of the members clai"),
     (TOP + ITEM + "more = 1\n", BrokenEntry, "test.toml:12: equation 1: more: there is no such field"),
+    (
+        TOP + ITEM.replace("equation 1", "equation\\n1"),
+        BrokenEntry,
+        "test.toml:10: item 1: name: 'equation\\n1' does not",
+    ),
     (TOP + ITEM.replace("equation", "formula"), BrokenEntry, "test.toml:10: formula 1: name: 'formula 1' does not fit"),
     (TOP + ITEM + ITEM, DuplicateClaim, "test.toml:13: equation 1: name: is in the index twice"),
     (

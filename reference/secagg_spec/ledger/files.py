@@ -48,7 +48,7 @@ class EntryFile:
         line = lines.get(field, lines.get("", 1))
         found = self.content[self.table][entry]
         label = found.get(self.label) if isinstance(found, dict) else None
-        named = label if isinstance(label, str) else f"{self.table} {entry + 1}"
+        named = label if isinstance(label, str) and label.isprintable() else f"{self.table} {entry + 1}"
         return ": ".join([f"{self.name}:{line}", named, *([field] if field else [])])
 
 
