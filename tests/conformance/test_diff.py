@@ -175,6 +175,10 @@ def test_what_is_declared_and_marks_of_clauses_are_compared(
     assert "no longer declared" in out
     assert "1 before, 2 now" in out
     assert f"{clause} " in out
+    assert ", 1 about marks of clauses, " in out
+    one = copy.deepcopy(written)
+    del one["targets"][0]["checks"][1:]
+    assert ": 1 check as before\n" in compared(tmp_path, capsys, one, one)[1]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
-from secagg_spec.conformance.adapter.plain import shown, visible
+from secagg_spec.conformance.adapter.plain import counted, shown, visible
 from secagg_spec.conformance.reports import document
 from secagg_spec.conformance.reports.summaries import escaped
 
@@ -282,14 +282,14 @@ def _sorted(changes: Iterable[Change]) -> list[Change]:
 def _counts(comparison: Comparison) -> str:
     kinds = [kind for kind in _ORDER if any(change.kind == kind for change in comparison.changes)]
     parts = [f"{sum(change.kind == kind for change in comparison.changes)} {_NAMES[kind]}" for kind in kinds]
-    return ", ".join([*parts, f"{comparison.same} checks as before"])
+    return ", ".join([*parts, f"{counted(comparison.same, 'check')} as before"])
 
 
 _NAMES: Mapping[Kind, str] = {kind: kind for kind in _ORDER} | {
     "target": "about the target itself",
     "new check": "new",
     "declared": "about what is declared",
-    "clause": "marks of clauses",
+    "clause": "about marks of clauses",
     "changed": "with another verdict",
     "mutation score": "of the mutation score",
 }
