@@ -20,15 +20,17 @@ from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import DirectConnection
 from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.cases import adversary_machines
-from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.checks import REGISTRY, base
 from secagg_spec.conformance.checks import adversary as checks
 from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.running.runner import Outcome, Settings, run
 from secagg_spec.conformance.sessions import adversary as sessions_adversary
+from secagg_spec.conformance.sessions import adversary_demands as demands
 from secagg_spec.conformance.sessions import adversary_letters as letters
 from secagg_spec.conformance.sessions.adversary import Engine, Found
+from secagg_spec.conformance.sessions.adversary_round import Taken
 from secagg_spec.conformance.sessions.adversary_rules import RULES
-from secagg_spec.conformance.sessions.mixed import Player
+from secagg_spec.conformance.sessions.mixed import Difference, Player
 from secagg_spec.conformance.targets import TARGETS
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.errors import BadSignature, InconsistentSets, UsageError
@@ -299,3 +301,16 @@ def test_a_state_machine_finds_a_planted_bug() -> None:
 def test_a_party_whose_rounds_cannot_be_played_is_refused() -> None:
     with pytest.raises(UsageError, match=r"party is 'basa\.user'; rounds can be played with lightsecagg\.user"):
         adversary_machines.machine(DirectConnection(reference.build().answer), "basa.user")
+
+
+@pytest.mark.requirement("CNF-73")
+def test_a_refusal_with_another_code_is_told_whole() -> None:
+    refused = Taken(SERVER, 0, "upload", (), error=InconsistentSets("1 masked update arrived, and 3 are needed"))
+    codes = frozenset({"below_threshold", "inconsistent_sets", "other"})
+    with pytest.raises(Difference) as raised:
+        demands.check_refused(Answer("reject", code="replay"), refused, codes)
+    found = Found(3, ["step", SERVER, "upload"], raised.value, None)
+    assert str(base.CheckFailed("wrong_reason", str(found))) == (
+        "act 3 (the server is asked for its step upload): the server, step upload: refused as replay; "
+        "1 masked update arrived, and 3 are needed: below_threshold or inconsistent_sets or other"
+    )

@@ -41,7 +41,7 @@ def mask(draw: Any, call: Caller) -> None:
     only_if(got != want)
     found = unpacked(chosen, user, got)
     same("masked segments", found, unpacked(chosen, user, want))
-    fail(f"the segments are packed as {got.hex()}, must be {want.hex()}", want.hex())
+    fail(f"the packed segments are {got.hex()}, must be {want.hex()}", want.hex())
 
 
 @check(f"{MASK}/outsiders", "HSA-14", examples=24)

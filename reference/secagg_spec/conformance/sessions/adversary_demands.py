@@ -55,7 +55,7 @@ def check_refused(answer: Answer, event: Taken, codes: frozenset[str]) -> None:
         what = f"taken, and it must be refused: {event.error}"
         raise Difference("accepted_invalid", event.party, event.phase, what)
     if answer.code not in codes:
-        what = f"refused as {answer.code}, must be {' or '.join(sorted(codes))}: {event.error}"
+        what = f"refused as {answer.code}; {event.error}: {' or '.join(sorted(codes))}"
         raise Difference("wrong_reason", event.party, event.phase, what)
 
 
