@@ -20,7 +20,7 @@ from secagg_spec.commands.parsers import PROTOCOLS, REFERENCE
 from secagg_spec.conformance.adapter import generators, values
 from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities, greet
 from secagg_spec.conformance.adapter.connection import Connection, ProcessConnection
-from secagg_spec.conformance.adapter.plain import clip, fit_for_json, for_encoding, pasted, shown
+from secagg_spec.conformance.adapter.plain import clip, counted, fit_for_json, for_encoding, pasted, shown
 from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, Request
 from secagg_spec.conformance.cases import basa_sessions, basecagg_sessions, drawn_rounds
 from secagg_spec.conformance.checks import Check, playing
@@ -366,7 +366,7 @@ def _report(played: Sequence[Pair], written: Mapping[int, Mapping[Path, str]]) -
     for reason in dict.fromkeys(pair.missing for pair in played if pair.missing):
         yield f"not played: {shown(reason)}"
     faults, total = sum(pair.fault is not None for pair in played), sum(pair.rounds for pair in played)
-    yield f"{total} rounds played, {faults} of {len(played)} pairs with a fault"
+    yield f"{counted(total, 'round')} played, {faults} of {counted(len(played), 'pair')} with a fault"
 
 
 def _row(pair: Pair) -> tuple[str, ...]:
