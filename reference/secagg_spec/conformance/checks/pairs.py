@@ -38,7 +38,7 @@ def _agreed(call: Caller) -> tuple[str, str, list[str]]:
     keys = [first, second, *public] if isinstance(public, list) and len(public) == 2 else []
     if not (first and second and keys and all(isinstance(key, str) for key in keys)):
         raise CheckFailed("protocol", f"{_AGREE}: first, second and two public keys are due, got {dict(result)}")
-    return str(first), str(second), public
+    return keys[0], keys[1], keys[2:]
 
 
 @check("pair.agree/same", "KEY-05", examples=10)
