@@ -355,3 +355,16 @@ def test_families_of_any_size_are_counted() -> None:
     assert len(digits) > 4300
     assert sum(map(int, digits)) % 9 == comb(40_000, 20_000) % 9
     assert int(digits[-18:]) == comb(40_000, 20_000) % 10**18
+
+
+@pytest.mark.requirement("CNF-06")
+@pytest.mark.parametrize("user", [[0], {}, 0.0, False, None])
+def test_a_family_whose_users_are_no_integers_breaks_the_protocol_and_not_the_kit(user: object) -> None:
+    def answer(request: Any) -> dict[str, Any]:
+        answered = reference.build().answer(request)
+        if answered.get("result", {}).get("sets"):
+            answered["result"]["sets"][0][0] = user
+        return answered
+
+    for found in judged(answer, "select.family/sets,select.family/many", cases=3).values():
+        assert found.verdict == "protocol"

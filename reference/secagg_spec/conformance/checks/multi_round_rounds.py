@@ -89,8 +89,8 @@ def _judge(call: Caller, p: Numbers) -> None:
 
 def _judge_sets(p: Numbers, listed: Any) -> None:
     want = oracles.family(p)
-    if not isinstance(listed, list) or not all(isinstance(users, list) for users in listed):
-        said = f"{FAMILY}: sets for {p} is {str(listed)[:80]}, must be a list of {len(want)} lists"
+    if not has_form(listed, "[[integer]]"):
+        said = f"{FAMILY}: sets for {p} is {str(listed)[:80]}, must be a list of {len(want)} lists of users"
         raise CheckFailed("protocol", said)
     unknown = next((users for users in listed if tuple(users) not in want), None)
     if unknown is not None:
