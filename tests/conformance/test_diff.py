@@ -133,6 +133,13 @@ def test_what_is_worse(
     assert out.splitlines()[-1] == ("1 got worse" if worse else "nothing got worse")
 
 
+def test_one_thing_is_counted_as_one() -> None:
+    changes = [diff.Change("clause", "LSA-02", "pass before, fails now"), diff.Change("fails now", "a check", "", True)]
+    assert diff._counts(diff.Comparison("adapter", changes, 1)) == (
+        "1 failing now, 1 about marks of clauses, 1 check as before"
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.requirement("CNF-48")
 def test_a_check_that_disappeared_is_worse_and_a_new_one_is_not(

@@ -290,6 +290,8 @@ _NAMES: Mapping[Kind, str] = {kind: kind for kind in _ORDER} | {
     "new check": "new",
     "declared": "about what is declared",
     "clause": "about marks of clauses",
+    "fails now": "failing now",
+    "passes now": "passing now",
     "changed": "with another verdict",
     "mutation score": "of the mutation score",
 }

@@ -19,6 +19,7 @@ from secagg_spec.planning.odds import logarithm
 from secagg_spec.planning.plan import Plan, nearest, plan
 from secagg_spec.planning.wishes import Wish
 from secagg_spec.privacy.sparse import exponent
+from secagg_spec.simulate.narration import counted
 from secagg_spec.terminal import painted
 
 _COST = "bytes: section 'Costs' of the page of each protocol; probabilities: ~ to two digits, < at most; noise: at most"
@@ -124,7 +125,7 @@ def _asked(wish: Wish) -> str:
     clip, p = float(wish.clip), float(wish.dropout)
     return (
         f"{wish.users:,} users that {kind}, {wish.dimension:,} numbers in [{_short(-clip)}, {_short(clip)}] each; a "
-        f"user drops out with probability {_short(p)}; up to {wish.colluding:,} colluders with the server. "
+        f"user drops out with probability {_short(p)}; up to {counted(wish.colluding, 'colluder')} with the server. "
         f"A round may fail with probability {_wished(wish.failure)}, privacy {over}with {_wished(wish.leak)}."
     )
 

@@ -62,7 +62,7 @@ exit codes:
   2  wrong usage, or a file that cannot be used or written
   3  the adapter could not be used"""
 _COLUMNS = (VECTORS, DRAWN, TEST, NOTHING)
-_FUZZ, _SEEDS = 100, 3
+_FUZZ, _SEEDS, _MOST_SEEDS = 100, 3, 1000
 _SHOWN, _NEAR = 8, 5
 _PAUSE = 30.0
 """Seconds after which an unfinished table is written."""
@@ -91,7 +91,12 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the answer as JSON")
     parser.add_argument("--search", action="store_true", help="search again for what kills each mutant")
     parser.add_argument("--fuzz", type=values.count, metavar="N", help=f"with --search: cases per check ({_FUZZ})")
-    parser.add_argument("--seeds", type=_seeds, metavar="N", help=f"with --search: seeds for each mutant ({_SEEDS})")
+    parser.add_argument(
+        "--seeds",
+        type=_seeds,
+        metavar="N",
+        help=f"with --search: seeds for each mutant ({_SEEDS})",
+    )
     parser.add_argument("--regenerate", action="store_true", help="renew spec/power.json, in a checkout")
     parser.add_argument("--edits", action="store_true", help="only say which mutants no longer fit the source")
     parser.add_argument("--anew", action="store_true", help="with --regenerate: keep no row, even if it still holds")
@@ -101,7 +106,9 @@ def add_parser(commands: Any) -> None:
 
 
 def _seeds(text: str) -> int:
-    return values.count(text, "seeds")
+    if (number := values.count(text, "seeds")) > _MOST_SEEDS:
+        raise argparse.ArgumentTypeError(f"{values.cut(text)} is more than {_MOST_SEEDS} seeds")
+    return number
 
 
 def main(given: argparse.Namespace) -> int:
