@@ -204,7 +204,7 @@ def test_bad_input_is_one_line_that_says_what_is_allowed(
     given: dict[str, Any] = {**dict(zip(PHONES[::2], PHONES[1::2], strict=True)), option: value}
     code, out, err = call(capsys, *(f"{name}={text}" for name, text in given.items()))
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith(f"secagg-spec plan: {said}")
+    assert err.startswith(f"secagg-spec plan: --{said}")
 
 
 @pytest.mark.requirement("PLN-01")

@@ -119,10 +119,10 @@ def test_large_families_are_told_by_their_power_of_ten(capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["--batch", "3"], "T = 3: must be at least c + 2 = 4"),
-        (["--batch", "5"], "K = 12: must be a multiple of T = 5"),
-        (["--strategy", "partition"], "T = 4: must be 12 for the strategy 'partition'"),
-        (["--colluders", "0"], "c = 0: must be an integer"),
+        (["--batch", "3"], "--batch = 3: must be at least c + 2 = 4"),
+        (["--batch", "5"], "--chosen = 12: must be a multiple of T = 5"),
+        (["--strategy", "partition"], "--batch = 4: must be 12 for the strategy 'partition'"),
+        (["--colluders", "0"], "--colluders = 0: must be an integer"),
         (["--away", "nan"], "away = 'nan': must be a number"),
         (["--lost", "1e-400"], "lost = '1e-400': must be 0, or from 2^-53 to 1 - 2^-53: a draw has 53 bits"),
         (["--away", "0.99999999999999999999"], "away = '0.99999999999999999999': must be 0, or from 2^-53 to"),

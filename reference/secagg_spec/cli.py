@@ -158,6 +158,8 @@ class _CommandParser(_Parser):
             self.error(f"unrecognized arguments before --: {' '.join(before)}")
         if command and not command[0].strip():
             self.error("the command after -- is empty, and must be the one that starts the adapter")
+        if not hasattr(found, "called"):  # a subcommand comes before its command
+            found.called = _called(self._actions)
         rules = self.get_default("rules")
         if rules is not None:
             rules.refuse(self._given, {action.dest: _written(action) for action in self._actions} | self._given)
@@ -168,6 +170,13 @@ class _CommandParser(_Parser):
         if action.option_strings or found not in (None, []):
             self._given.setdefault(action.dest, _written(action))
         return found
+
+
+def _called(actions: Sequence[argparse.Action]) -> dict[str, str]:
+    """Return how options are written, by the names of their values, and by the symbols that stand for these."""
+    options = [action for action in actions if action.option_strings]
+    symbols = {str(action.metavar): _written(action) for action in reversed(options) if action.metavar}
+    return symbols | {action.dest: _written(action) for action in options}
 
 
 def _before_separator(given: list[str], command: list[str]) -> list[str]:
@@ -239,7 +248,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     given = list(sys.argv[1:] if arguments is None else arguments)
-    command = given[0] if given else ""
+    command, called = given[0] if given else "", dict[str, str]()
     try:
         with signals.raised():
             try:
@@ -247,10 +256,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             except SystemExit:
                 sys.stdout.flush()  # the text of --help or --version
                 raise
+            called = getattr(options, "called", called)
             code: int = options.run(options)
             sys.stdout.flush()
     except (ParameterError, ProtocolError, UsageError) as error:
-        print(f"secagg-spec {shown(command, _LINE)}: {shown(str(error), _LINE)}", file=sys.stderr)
+        said = str(error)
+        if isinstance(error, ParameterError):
+            name = re.split(r"[ \[]", error.parameter, maxsplit=1)[0]
+            alone = said.startswith((f"{name} = ", f"{name}["))
+            said = called.get(name, name) + said.removeprefix(name) if alone else said
+        print(f"secagg-spec {shown(command, _LINE)}: {shown(said, _LINE)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as ended:
         number = ended.number if isinstance(ended, signals.Terminated) else signal.SIGINT
@@ -287,10 +302,13 @@ class _Lossy(io.TextIOWrapper):
 
 
 def _open_what_is_closed() -> None:
-    """Open the null device for standard output or error when one was closed before the start."""
-    for name in ("stdout", "stderr"):
+    """Open the null device for standard output or error when one was closed before the start.
+
+    What is written to standard output fails then, as the output would be lost.
+    """
+    for name, flag in (("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY)):
         if vars(sys)[name] is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+            setattr(sys, name, open(os.open(os.devnull, flag), "w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _write_no_more() -> None:

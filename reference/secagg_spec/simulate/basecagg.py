@@ -43,7 +43,7 @@ def add_options(parser: Any) -> None:
     add = parser.add_argument
     add("--buffer", type=int, default=5, metavar="K", help="updates in a buffer (5)")
     add("--rounds", type=int, default=6, metavar="n", help="buffers to recover (6)")
-    add("--max-staleness", type=int, default=10, metavar="TAU", help="the largest accepted staleness (10)")
+    add("--max-staleness", type=int, default=10, metavar="tau_max", help="the largest accepted staleness (10)")
     add(
         "--staleness",
         default="polynomial:1",

@@ -70,7 +70,7 @@ def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: the round gave the right sums; 1: it ended without them."""
     p = read_parameters(options)
     dropouts = read_dropouts(options.drop, heterosag.PHASES)
-    check_dropouts(heterosag.TABLE, range(p.N), dropouts)
+    check_dropouts(heterosag.TABLE, range(p.N), dropouts, "--drop")
     byzantine = byzantine_users(p, validate.integer("byzantine", options.byzantine, 0, p.N - 1))
     if options.attack is not None and not byzantine:
         raise ParameterError("--attack", options.attack, "left out where nobody attacks: --byzantine is 0")

@@ -51,7 +51,7 @@ def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: the round gave the right sum; 1: too few users were left."""
     parameters, profile = _parameters(options), _PROFILES[options.profile]
     dropouts = read_dropouts(options.drop, profile.PHASES)
-    check_dropouts(profile.TABLE, range(parameters.N), dropouts)
+    check_dropouts(profile.TABLE, range(parameters.N), dropouts, "--drop")
     seed = seed_bytes(options.seed)
     inputs = draw_inputs(parameters.field, "q", parameters.N, parameters.d, seed)
     sources = {user: SeededSource(seed, f"user {user}") for user in range(parameters.N)}

@@ -53,7 +53,7 @@ def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: the round gave the right sum; 1: too few users were left."""
     parameters, profile = _parameters(options), _PROFILES[options.profile]
     dropouts = read_dropouts(options.drop, profile.PHASES)
-    check_dropouts(profile.TABLE, range(parameters.N), dropouts)
+    check_dropouts(profile.TABLE, range(parameters.N), dropouts, "--drop")
     seed = seed_bytes(options.seed)
     inputs = draw_inputs(parameters.ring, "R", parameters.N, parameters.d, seed)
     sources = {user: SeededSource(seed, f"user {user}") for user in range(parameters.N)}
@@ -92,9 +92,9 @@ def _parameters(options: argparse.Namespace) -> secagg.Parameters:
     k = N - 1 if options.neighbours is None else options.neighbours
     active, complete = options.profile == "active", k == N - 1
     T = colluders(options.colluders, max(1, N // 4), N - 2)
-    if options.dropouts is not None and not complete:
-        validate.integer("dropouts", options.dropouts, 0, N - T - 2)
     least = _least(N, T, active) if complete else 2
+    if options.dropouts is not None and (not complete or options.dropouts < 0):
+        validate.integer("dropouts", options.dropouts, 0, N - max(least, T + 2))
     D = max(0, min(N // 4, N - max(least, T + 2))) if options.dropouts is None else options.dropouts
     t = (
         max(least, min(N // 2 + 1, N - D) if complete else k // 2 + 1)
