@@ -152,7 +152,7 @@ def test_broken_privacy_is_exit_code_1(capsys: pytest.CaptureFixture[str], monke
         (("--order", "0,1,2,3,3"), "a permutation of 0 to N - 1 = 4"),
         (("--order", "0,1,2,3,9"), "a permutation of 0 to N - 1 = 4"),
         (("--order", "0,,1"), "whole numbers"),
-        (("--neighbours", "3"), "k*N even"),
+        (("--neighbours", "3"), "even and in [2, 2]"),
         (("--neighbours", "2,3"), "one whole number"),
         (("--neighbours", "2", "--threshold", "4"), "[2, 3]"),
         (("--threshold", "5"), "[3, 4]"),

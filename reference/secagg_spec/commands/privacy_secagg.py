@@ -24,8 +24,8 @@ Dropout = tuple[Users, Users]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this protocol."""
     parser.add_argument("--preset", choices=list(PRESETS), default="tiny", help="the parameters (tiny)")
-    parser.add_argument("--neighbours", metavar="K", help="the degree k of the graph (that of the preset)")
-    parser.add_argument("--threshold", metavar="T", help="the threshold t (that of the preset)")
+    parser.add_argument("--neighbours", metavar="k", help="the degree k of the graph (that of the preset)")
+    parser.add_argument("--threshold", metavar="t", help="the threshold t (that of the preset)")
     parser.add_argument("--order", metavar="USERS", help="all users in the order of the circle: 0,3,1,… (0,1,2,…)")
     parser.add_argument("--coalition", metavar="USERS", help="decide one coalition only: 0,3; or '' for no user")
     parser.add_argument(

@@ -34,6 +34,8 @@ _TITLES = {"secagg": "SecAgg", "lightsecagg": "LightSecAgg"}
 _STRATEGIES = [name for name in strategies.STRATEGIES if name not in {"random", "weighted"}]
 """The strategies with batches: without batches a user has nothing to check (MRA-17)."""
 _FINEST = Fraction(1, 2**53)
+_LEAST = 3
+"""The fewest users of a batch, and so of a round and of a session: c + 2, with one colluder."""
 _NAMED = 12
 """The most absent users that are listed by name; beyond that, only their number is printed."""
 
@@ -88,9 +90,9 @@ def main(options: argparse.Namespace) -> int:
 
 def _parameters(options: argparse.Namespace) -> Parameters:
     """Return the parameters; one batch is enough for a sum."""
-    users = validate.integer("users", options.users, 1, batches.MAX_USERS)
-    chosen = validate.integer("chosen", options.chosen, 1, users)
-    selection = batches.Parameters(users, chosen, validate.integer("batch", options.batch, 1, chosen))
+    users = validate.integer("users", options.users, _LEAST, batches.MAX_USERS)
+    chosen = validate.integer("chosen", options.chosen, _LEAST, users)
+    selection = batches.Parameters(users, chosen, validate.integer("batch", options.batch, _LEAST, chosen))
     numbers = multi_round.Numbers(selection.N, selection.K, selection.T, options.colluders)
     d, K, D = validate.integer("length", options.length, 1), numbers.K, numbers.K - numbers.T
     rounds = validate.integer("rounds", options.rounds, 1, 1000)
