@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,8 +28,9 @@ from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.conformance.targets.reference import adapter as reference
+from secagg_spec.errors import ParameterError
 from tests.harden import plays
-from tests.harden.engine import Tally
+from tests.harden.engine import Tally, bounded
 from tests.harden.enlarge import enlarged
 from tests.harden.surfaces import DOCUMENTED, run_command, vectors
 
@@ -45,6 +47,12 @@ BY_PROGRAM = {
 }  # fmt: skip
 """Arguments that the program names itself: a field of a message, a phase, how many users are measured, what a given
 function takes, how many bytes are drawn; terms are pairs, which a type checker sees."""
+NAMED = {"cyclic": {"subgroups"}, "perfect": {"subgroups"}, "fields": {"field"}, "read": {"alpha"}}
+"""Names in errors that are no argument: what a count counts, an entry of many, a part of a text."""
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_RANGE = re.compile(r"an integer in \[(-?\d+), (-?\d+)\]")
+_SMALL = 2**16
+"""The largest end of a range that is tried."""
 _EACH = 3
 _MANY = 100
 """How many items of an iterator are taken."""
@@ -280,6 +288,53 @@ def enlarged_calls(every: int = 1) -> Tally:
             for huge in enlarged(old) if name not in skipped else ():
                 tally.take(partial(call.again, **{name: huge}), f"{call.name}: {name}".encode(), DOCUMENTED)
     return tally
+
+
+def misnamed(calls: Sequence[Call], seed: int = 1) -> Tally:
+    """Return what came of calls with near values: whether a refusal names an argument and the range that holds.
+
+    The name is that of an argument, or of what is in one. An end of the range is taken, or refused for another reason.
+    """
+    tally, random = Tally("names in errors"), Random(seed)
+    for call in calls:
+        last = call.name.rpartition(".")[2]
+        known = {*call.parameters, *NAMED.get(last, ())}.union(*map(_names, call.arguments.values()))
+        for name, old in call.arguments.items() if last not in BY_PROGRAM else ():
+            near = _near(old, random)
+            for value in random.sample(near, min(_EACH, len(near))):
+                error = _refused(call, name, value)
+                tally.refused, tally.read = tally.refused + bool(error), tally.read + (not error)
+                if error and not (known | _names(value)) & {*_WORD.findall(error.parameter)}:
+                    tally.keep(f"{call.name}: {name}", str(error), repr(value).encode())
+                bounds = _RANGE.fullmatch(error.allowed) if error and error.parameter == name else None
+                for end in map(int, bounds.groups()) if bounds and isinstance(old, int) else ():
+                    again = _refused(call, name, end) if end <= _SMALL else None
+                    if again and again.parameter == name and _RANGE.fullmatch(again.allowed):
+                        tally.keep(f"{call.name}: {name} = {end}", f"{error}; and then {again}", b"")
+    return tally
+
+
+def _refused(call: Call, name: str, value: Any) -> ParameterError | None:
+    """Return the refusal of another value of an argument; errors of other kinds are for `tried` to judge."""
+    try:
+        with warnings.catch_warnings(), bounded():
+            warnings.simplefilter("ignore")
+            call.again(**{name: value})
+    except ParameterError as error:
+        return error
+    except Exception:
+        return None
+    return None
+
+
+def _names(value: Any, depth: int = 2) -> set[str]:
+    """Return the names that somebody who gives a value knows: of its members, and those that it is."""
+    if isinstance(value, str):
+        return {*_WORD.findall(value)}
+    if _is_own(value):
+        return {name for name in dir(value) if not name.startswith("_")}
+    inner = [*value, *value.values()] if isinstance(value, Mapping) else value if type(value) in (list, tuple) else ()
+    return set[str]().union(*(_names(one, depth - 1) for one in inner if depth))
 
 
 def _is_own(value: object) -> bool:

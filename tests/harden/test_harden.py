@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from secagg_spec.arithmetic import validate
 from tests.harden import __main__ as command
 from tests.harden import killed, platforms, public, supply
 from tests.harden.engine import Tally, tried
@@ -84,6 +85,24 @@ def test_a_public_function_refuses_an_object_of_another_class() -> None:
     tally = public.calls_of_another_class(5)
     assert tally.refused > 3000
     clean(tally)
+
+
+@pytest.mark.requirement("ERR-02")
+def test_a_refusal_names_an_argument_and_the_range_that_holds() -> None:
+    tally = public.misnamed(public.right_calls(5))
+    assert tally.refused > 1500
+    clean(tally)
+
+
+def test_a_name_of_an_inner_argument_and_a_range_that_does_not_hold_are_found() -> None:
+    def inner(count: int) -> int:
+        return validate.integer("n", count, 1, 5)
+
+    def twice(count: int) -> int:
+        return validate.integer("count", validate.integer("count", count, 1, 5), 2, 5)
+
+    calls = [public.Call(one.__name__, one, {"count": 3}) for one in (inner, twice)]
+    assert {*public.misnamed(calls).defects} == {"inner: count", "twice: count = 1"}
 
 
 def test_an_error_that_is_not_documented_is_found() -> None:
