@@ -336,10 +336,10 @@ def _no_secrets(space: Space) -> object:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda space: space.drawn("mask", 1, -3), r"count = -3: must be an integer in \[0, 65536\]"),
+        (lambda space: space.drawn("mask", 1, -3), r"count = -3: must be an integer in \[0, 8192\]"),
         (
             lambda space: space.derived(Derivation("s", b"", "p", 0, "mask"), -1),
-            r"count = -1: must be an integer in \[0, 65536\]",
+            r"count = -1: must be an integer in \[0, 8192\]",
         ),
         (_no_secrets, "allowed = .*: must be forms of secrets alone"),
         (

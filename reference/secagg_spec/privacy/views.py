@@ -33,6 +33,8 @@ from secagg_spec.privacy.verdict import Verdict, decide, decide_rows
 
 Token: TypeAlias = Hashable
 """A seed, a key, or a share of one: something that is known as a whole or not at all."""
+_MOST_ELEMENTS = 2**13
+"""The most elements that are named at once: their forms are a matrix of half a gigabyte."""
 
 
 @dataclass(frozen=True)
@@ -242,13 +244,15 @@ class Space:
         return self.of(Secret(name, user, validate.integer("indices", index, 0)) for index in indices)
 
     def drawn(self, name: str, user: int, count: int) -> Forms:
-        """Return `count` elements that a user sampled, at most 2^16; the errors are those of `secret`."""
+        """Return `count` elements that a user sampled, at most 2^13; the errors are those of `secret`."""
         name, user = validate.instance("name", name, str), validate.integer("user", user, 0)
-        return self.of(Drawn(name, user, index) for index in range(validate.integer("count", count, 0, 2**16)))
+        return self.of(Drawn(name, user, index) for index in range(validate.integer("count", count, 0, _MOST_ELEMENTS)))
 
     def derived(self, derivation: Derivation, count: int) -> Forms:
-        """Return the first `count` elements of a PRG stream, at most 2^16."""
-        return self.of(Derived(derivation, index) for index in range(validate.integer("count", count, 0, 2**16)))
+        """Return the first `count` elements of a PRG stream, at most 2^13."""
+        return self.of(
+            Derived(derivation, index) for index in range(validate.integer("count", count, 0, _MOST_ELEMENTS))
+        )
 
     def apply(self, core: AffineMap, *inputs: Forms) -> Forms:
         """Return the outputs of a probed core, without its constant, on the concatenation of the given inputs.
