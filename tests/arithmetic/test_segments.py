@@ -319,6 +319,13 @@ def test_subgroups_that_a_matrix_does_not_have_are_refused(strange: Any) -> None
 
 
 @pytest.mark.requirement("ERR-02")
+def test_a_cell_with_what_is_no_subgroup_is_named() -> None:
+    for wrong in (-1, 2**16, None):
+        with pytest.raises(ParameterError, match=rf"^matrix\[1\]\[0\] = {wrong}: must be an integer in \[0, 65535\]$"):
+            entries((((0, 1),), ((0, wrong),)))  # type: ignore[arg-type]
+
+
+@pytest.mark.requirement("ERR-02")
 @pytest.mark.parametrize("second", [((0,),), ((0, 1), (2,)), ((0, 1), (1,)), ((0,), (2,))])
 def test_rows_of_different_subgroups_have_no_robustness(second: tuple[tuple[int, ...], ...]) -> None:
     with pytest.raises(ParameterError, match=r"matrix\[2\] = .*each subgroup of the first row once"):

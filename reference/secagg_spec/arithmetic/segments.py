@@ -166,10 +166,11 @@ def _check_rows(matrix: Matrix) -> Matrix:
     rows = []
     for at, row in enumerate(validate.sequence("matrix", matrix, "rows")):
         name = f"matrix[{at}]"
-        for cell in validate.sequence(name, row, "cells"):
-            if not validate.sequence(name, cell, "subgroups"):
+        named = tuple(zip(validate.entries(name), validate.sequence(name, row, "cells"), strict=False))
+        for place, cell in named:
+            if not validate.sequence(place, cell, "subgroups"):
                 raise ParameterError(name, row, "cells with a subgroup or more")
-        rows.append(tuple(tuple(validate.integer(name, a, 0, _LAST_SUBGROUP) for a in cell) for cell in row))
+        rows.append(tuple(tuple(validate.integer(place, a, 0, _LAST_SUBGROUP) for a in cell) for place, cell in named))
     return tuple(rows)
 
 
