@@ -320,7 +320,7 @@ def test_a_segment_of_another_form_fails_a_vector(segment: Any, verdict: str) ->
         ([{}, {"reject": {"code": "bad_share", "message": ""}}], "wrong_reason"),
         ([{}, {"reject": "below_threshold"}], "protocol"),
         ([{}], "wrong_value"),
-        (None, "wrong_value"),
+        (None, "protocol"),
     ],
 )
 def test_answers_to_requests_are_judged_one_by_one(answers: Any, verdict: str) -> None:

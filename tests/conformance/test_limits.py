@@ -334,7 +334,8 @@ def test_an_error_tells_a_missing_code_and_a_number_from_text(reject: dict[str, 
         ("key.agree", "key.agree/exact", "secret", "AA" * 32, "protocol", "does not fit the pattern ^([0-9a-f]{2})*$"),
         ("key.derive", "key.derive/exact", "key", None, "protocol", "must be of type string, and is None"),
         ("heterosag.unmask", "heterosag.unmask/exact", "sums", {}, "protocol", "must be of type array, and is {}"),
-        ("secagg.user", "secagg.user/script", "steps", {}, "protocol", "entries, one for each step"),
+        ("secagg.user", "secagg.user/script", "steps", [], "wrong_value", "steps has 0 entries; it must have"),
+        ("secagg.user", "secagg.user/script", "steps", {}, "protocol", "steps is {}, no list of"),
     ],
 )
 def test_a_member_of_another_form_is_no_wrong_value(

@@ -294,7 +294,7 @@ def test_the_numbers_break_one_condition_each() -> None:
 @pytest.mark.parametrize(
     ("vector", "changes", "refused"),
     [
-        ("active-user-signature-no-session-2", {"N": 2**31 - 1}, "W = 3: must be at least 1073741825"),
+        ("active-user-signature-no-session-2", {"N": 2**31 - 1}, "W = 3: must be an integer of at least 1073741825"),
         ("field-matmul-nothing", {"columns": 2**63}, "columns = 9223372036854775808: must be an integer"),
         ("request-three-rounds-turned", {"d": 2**31 - 1}, ""),
         ("basecagg-combine-4294967291", {"N": 2**31 - 1}, ""),

@@ -45,10 +45,9 @@ class Fault:
 
 def ask(call: base.Caller, op: str, params: dict[str, Any], rand: dict[str, Any] | None) -> Entries:
     """Run a script and return its entries, one for each step (ADP-20)."""
-    entries = call.result(op, params, rand).get("steps")
-    count = len(params["steps"])
-    if not isinstance(entries, list) or len(entries) != count or not all(isinstance(e, dict) for e in entries):
-        raise base.CheckFailed("protocol", f"{op}: steps must be a list of {count} entries, one for each step")
+    entries = call.listed(op, params, "steps", len(params["steps"]), rand)
+    if not all(isinstance(entry, dict) for entry in entries):
+        raise base.CheckFailed("protocol", f"{op}: steps must be a list of objects, one for each step")
     return [Entry(entry, at) for at, entry in enumerate(entries)]
 
 

@@ -54,8 +54,10 @@ def compare(call: Caller, operation: str, got: object, want: Sequence[Entry]) ->
     CheckFailed
         With the verdict of the first entry that differs.
     """
-    if not isinstance(got, list) or len(got) != len(want) or not all(isinstance(entry, dict) for entry in got):
-        raise CheckFailed("protocol", f"{operation}: {MEMBERS[operation]} must be a list of {len(want)} entries")
+    entries = isinstance(got, list) and all(isinstance(entry, dict) for entry in got)
+    if not isinstance(got, list) or not entries or len(got) != len(want):
+        verdict = "wrong_value" if entries else "protocol"
+        raise CheckFailed(verdict, f"{operation}: {MEMBERS[operation]} must be a list of {len(want)} objects")
     faults = [at for at, entry in enumerate(want) if "reject" in entry]
     for at, (mine, right) in enumerate(zip(got, want, strict=True)):
         judge = _refused if "reject" in right else _taken
