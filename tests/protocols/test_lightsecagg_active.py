@@ -246,6 +246,30 @@ def test_the_presets_work(name: str) -> None:
     assert integers_of(run(case, schedule).aggregate) == plain_sum(case, range(p.D, p.N))
 
 
+@pytest.mark.requirement("LSA-36", "LSA-30", "ERR-01")
+@given(st.sets(st.integers(0, TINY.N - 1), min_size=TINY.W, max_size=TINY.N - 1), st.data())
+def test_a_share_of_a_survivor_that_did_not_sign_is_refused(signers: set[int], data: st.DataObject) -> None:
+    network, step = stage(fixed_round(TINY), CONFIRM + 1), TABLE[RECOVER]
+    signed = [one for one in network.mail(TABLE[COUNT], SERVER) if one.sender in signers]
+    network.states[SERVER], quorums = TABLE[COUNT].take(network.states[SERVER], signed, randomness={})
+    shares: list[Any] = []
+    for quorum in quorums:
+        network.states[quorum.receiver], sent = TABLE[ANSWER].take(
+            network.states[quorum.receiver], (quorum,), randomness={}
+        )
+        shares += sent
+    unsigned = data.draw(st.sampled_from(sorted(set(range(TINY.N)) - signers)))
+    server, copied = network.states[SERVER], replace(data.draw(st.sampled_from(shares)), sender=unsigned)
+    before = snapshot(server)
+    with pytest.raises(InconsistentSets) as caught:
+        step.take(server, [*shares, copied], randomness={})
+    assert caught.value.blamed == {unsigned}
+    assert snapshot(server) == before
+    answering = shares[: data.draw(st.integers(TINY.U, len(shares)))]
+    aggregate = step.take(server, answering, randomness={})[0].base.aggregate
+    assert integers_of(aggregate) == plain_sum(fixed_round(TINY), range(TINY.N))
+
+
 @pytest.mark.requirement("RND-01", "SIG-01")
 def test_a_round_is_determined_by_its_named_values_and_keys() -> None:
     case = fixed_round(DEFAULT)

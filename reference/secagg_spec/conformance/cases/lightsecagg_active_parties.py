@@ -207,13 +207,19 @@ class ActiveServer(ServerSession):
         return self.agreed.inputs_of("lightsecagg-active", SERVER, self.signed.shown(), {})
 
 
-def server_scene(draw: Any, caps: Capabilities) -> ActiveServer:
-    """Draw what arrives at the server. Those who answer have confirmed, and perhaps others have too."""
+def server_scene(draw: Any, caps: Capabilities, spare: int = 0) -> ActiveServer:
+    """Draw what arrives at the server. Those who answer have confirmed, and perhaps others have too.
+
+    If possible, `spare` survivors have not.
+    """
     drawn = agreed(draw, caps, SERVED)
     base = lightsecagg_parties.arrived(draw, caps, drawn)
+    N, U, W = (drawn.numbers[name] for name in ("N", "U", "W"))
+    most = len(base.surviving) - spare
+    most = most if most >= max(U, W) else len(base.surviving)
+    base = replace(base, answers=base.answers[:most])
     answering = [message.sender for message in base.answers]
     others = [user for user in base.surviving if user not in answering]
-    more = strategies.subset(draw, others, max(0, drawn.numbers["W"] - len(answering)))
-    N = drawn.numbers["N"]
+    more = strategies.subset(draw, others, max(0, W - len(answering)), most - len(answering))
     privates, signing = tuple(lightsecagg_parties.private_keys(draw, N)), signing_keys(draw, N)
     return ActiveServer(**_fields(base), privates=privates, signing=signing, signers=(*answering, *more))

@@ -12,7 +12,7 @@ from secagg_spec.conformance.cases import lightsecagg_active_parties as parties
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.lightsecagg_active_parties import SERVED, USER, ActiveServer, ActiveUser
 from secagg_spec.conformance.cases.lightsecagg_parties import session_id
-from secagg_spec.conformance.cases.requests import inserted
+from secagg_spec.conformance.cases.requests import inserted, one_of
 from secagg_spec.conformance.cases.valid import VALID, signed_bytes
 from secagg_spec.conformance.cases.wrong_signatures import elsewhere
 from secagg_spec.conformance.checks import playing, quorums, reject
@@ -195,9 +195,9 @@ Party = ActiveUser | ActiveServer
 
 
 _user = Refusals(USER, parties.user_scene, judge, (USER,), optional=("spare",))
-_server = Refusals(SERVED, parties.server_scene, judge, (SERVED,))
+_server = Refusals(SERVED, parties.server_scene, judge, (SERVED,), optional=("spare",))
 _user.derive(step_again=("LSA-04", "LSA-12", "LSA-22"), no_message=("LSA-09", "LSA-29"))
-_server.derive(sender=("LSA-16",))
+_server.derive(sender=("LSA-16", "LSA-36"))
 _user.unharmed(examples=20)
 _server.unharmed(examples=20)
 playing.in_sessions(_user, 24, scripted=False)
@@ -348,6 +348,16 @@ def _signatures(draw: Any, scene: ActiveServer) -> Arrival:
 
 quorums.refuse_signatures(_server, _signatures, "wrong-signature", "LSA-24", "LSA-34")
 quorums.refuse_few_signatures(_server, _signatures, "LSA-23", "LSA-30")
+
+
+@_server.refuses("unsigned-answer", "LSA-36", spare=1)
+def _unsigned_answer(draw: Any, scene: ActiveServer) -> Fault:
+    """An aggregated share of a survivor that did not sign is refused."""
+    unsigned = sorted(set(scene.surviving) - set(scene.signers))
+    only_if(bool(unsigned) and scene.own_code)
+    user = draw(among(unsigned))
+    more = replace(one_of(draw, scene.answers), sender=user)
+    return Fault(3, Call.of("recover", [*scene.answers, more]), reject.NOT_ALLOWED, f"user {user} did not sign")
 
 
 def _whole(refusals: Refusals) -> None:

@@ -305,7 +305,7 @@ TABLE: steps.Table = steps.of_profile(
     user_confirm,
     server_confirm,
     user_recover,
-    lightsecagg.server_recover.on_base(),
+    lightsecagg.server_recover.on_base(senders=lambda server: server.signers),
 )
 
 

@@ -69,13 +69,14 @@ const activeUser = {
 const activeServer = {
   share: serverSteps.share,
   upload: serverSteps.upload,
-  recover: serverSteps.recover,
+  recover: serverSteps.recover, // [LSA-36]
 
   /** [LSA-23] [LSA-24] [LSA-25] */
   confirm(server, inbox) {
     const received = readOwn(server, inbox, SIGNED_SET, (i) => server.masked.has(i));
     const { signers, signatures } = collect(ballotOf(server), setOf(server.masked.keys()), received);
-    return [{}, signers.map((user) => message(server, QUORUM, user, { signers, signatures }))];
+    const outbox = signers.map((user) => message(server, QUORUM, user, { signers, signatures }));
+    return [{ signers: new Set(signers) }, outbox];
   },
 };
 

@@ -162,7 +162,7 @@ const serverSteps = {
   /** [LSA-13] to [LSA-16] */
   recover(server, inbox) {
     const { q, U, T, d } = server.parameters;
-    const answers = readOwn(server, inbox, AGGREGATED_SHARE, (i) => server.masked.has(i));
+    const answers = readOwn(server, inbox, AGGREGATED_SHARE, (i) => (server.signers || server.masked).has(i));
     for (const { sender, share } of answers) {
       checkVector(share, shareLength(d, U, T), q, `the aggregated share of user ${sender}`);
     }
