@@ -939,3 +939,27 @@ def test_rules_of_commands_name_options_that_exist() -> None:
             assert set(named) <= known, name
             with_rules.append(name)
     assert {"conform", "vectors", "power", "reproduce", "reconstruct", "text"} <= set(with_rules)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("audit-participation {log} --users 1", "log: 1 round, 0; 1 user\n"),
+        ("audit-participation {log} --roster {roster}", "one of 1 name (a)"),
+        ("plan --users 3 --dimension 1 --no-times", ", 1 number in [-1, 1] each;"),
+        ("reconstruct --rounds 1", "4 of them in 1 round of SecAgg"),
+        ("reconstruct --rounds 1", "1 round of random selection"),
+        ("segments --subgroups 2", "HeteroSAg with 1 group, 2 subgroups"),
+        ("selection --users 1 --per-round 1 --privacy 1 --rounds 1 --dropout 0", "1 user, 1 in 1 round, seed 0\n"),
+        ("selection --users 2 --per-round 1 --privacy 1 --rounds 2 --dropout 0,1", "at random, 1 user for each\n"),
+    ],
+)
+def test_one_is_counted_in_the_singular(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, given: str, said: str
+) -> None:
+    log, roster = tmp_path / "log.csv", tmp_path / "roster"
+    log.write_text("round,users\n0,0\n", encoding="utf-8")
+    roster.write_text("a\n", encoding="utf-8")
+    cli.main(given.format(log=log, roster=roster).split())
+    printed = capsys.readouterr()
+    assert said in printed.out + printed.err

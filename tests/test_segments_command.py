@@ -215,7 +215,10 @@ def test_colours_move_no_column() -> None:
         (["--subgroups", "2,2", "--dropped", "4"], "dropped = 4: must be a subgroup in [0, 4)"),
         (["--dropped", "-1"], "--dropped"),
         (["--dropped", "x"], "--dropped = 'x': must be whole numbers with commas between"),
-        (["--groups", "4", "--dropped", "0,1,2"], "must be at most 2: two groups must stay"),
+        (
+            ["--groups", "4", "--dropped", "0,1,2"],
+            "--dropped = [0, 1, 2]: must be at most 2 of the 4 groups: two must stay",
+        ),
         (["--subgroups", "2,0"], "subgroups[1] = 0: must be an integer in [1, 35]"),
         (["--subgroups", "30,30"], "subgroups in all = 60: must be an integer in [2, 35]"),
         (["--subgroups", "1"], "subgroups in all = 1: must be an integer in [2, 35]"),

@@ -154,7 +154,7 @@ def test_a_log_of_a_deployment_shows_what_is_refused(capsys: pytest.CaptureFixtu
     assert "timed out" in out
     assert "asks for a model, and has the newest" in out
     assert "the log ends in round 1, before the buffer is full" in out
-    assert "1 rounds, 3 updates taken, 0 too late" in out
+    assert "\n1 round, 3 updates taken, 0 too late" in out
     assert "arrivals are from the log" in out
 
 

@@ -161,7 +161,7 @@ def test_bad_settings_are_refused() -> None:
         Settings(privacy=())
     with pytest.raises(ParameterError, match="privacy"):
         Settings(privacy=(3, 3))
-    with pytest.raises(ParameterError, match="per-round = 13"):
+    with pytest.raises(ParameterError, match="per_round = 13"):
         Settings(12, 13)
     with pytest.raises(OutOfRange, match=r"dropout = '3/2': must be a probability in \[0, 1\]"):
         Settings(rates=(Fraction(3, 2),))

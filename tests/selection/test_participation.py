@@ -346,7 +346,7 @@ def test_what_is_not_utf_8_is_named_by_its_line(tmp_path: Path) -> None:
             "rounds[1], user = '3': must be a user of the roster, a whole number in [0, 3)",
         ),
         ('{"users": 3, "rounds": [["a"]]}', "rounds[0], user = 'a': must be a user of the roster"),
-        ('{"users": ["a"], "rounds": [[0]]}', "rounds[0], user = 0: must be a user of the roster, one of 1 names (a)"),
+        ('{"users": ["a"], "rounds": [[0]]}', "rounds[0], user = 0: must be a user of the roster, one of 1 name (a)"),
         ('{"users": ["a", "a"], "rounds": []}', "log.json, users = "),
         (
             '{"users": 3, "rounds": [[[[0]]]]}',

@@ -20,6 +20,7 @@ from secagg_spec.selection import logs, metrics
 from secagg_spec.selection.participation import MAX_USERS, Log, Roster, whole_number
 from secagg_spec.simulate.heterosag import read_parameters
 from secagg_spec.simulate.matrices import MOST
+from secagg_spec.simulate.narration import counted
 from secagg_spec.terminal import working
 
 _Read = TypeVar("_Read")
@@ -201,7 +202,8 @@ def _where(found: Account, segment: int) -> str:
 
 def _about(found: Account) -> Iterator[str]:
     log = found.log
-    yield f"log: {_rounds(found)}; {log.roster.count} users" + (f", {len(log.segments)} segments" if log.cells else "")
+    segments = f", {counted(len(log.segments), 'segment')}" if log.cells else ""
+    yield f"log: {_rounds(found)}; {counted(log.roster.count, 'user')}{segments}"
     if not log.roster.closed:
         yield "users: those that the log names; users who never took part are unknown (give --users or --roster)"
     elif found.absent:
@@ -344,7 +346,7 @@ def _unseen(found: Account, user: int, segment: int, which: str) -> Iterator[str
     ]
     shown += [f"x[{_name(roster, other)}] by {_change(change)}" for other, change in list(changes.items())[:_SHOWN]]
     more = len(changes) - _SHOWN
-    rest = f", and {more} others (all are in --json)" if more > 0 else ""
+    rest = f", and {counted(more, 'other')} (all are in --json)" if more > 0 else ""
     yield f"  no sum {which} changes when all of these change together: {', '.join(shown)}{rest}"
 
 

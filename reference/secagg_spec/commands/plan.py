@@ -123,9 +123,10 @@ def _asked(wish: Wish) -> str:
     kind = "answer when they have trained" if wish.asynchronous else "answer at one time"
     over = f"over {wish.rounds:,} rounds " if wish.rounds > 1 else ""
     clip, p = float(wish.clip), float(wish.dropout)
+    each = f"{counted(wish.dimension, 'number')} in [{_short(-clip)}, {_short(clip)}] each"
     return (
-        f"{wish.users:,} users that {kind}, {wish.dimension:,} numbers in [{_short(-clip)}, {_short(clip)}] each; a "
-        f"user drops out with probability {_short(p)}; up to {counted(wish.colluding, 'colluder')} with the server. "
+        f"{wish.users:,} users that {kind}, {each}; a user drops out with probability {_short(p)}; up to "
+        f"{counted(wish.colluding, 'colluder')} with the server. "
         f"A round may fail with probability {_wished(wish.failure)}, privacy {over}with {_wished(wish.leak)}."
     )
 

@@ -36,6 +36,7 @@ from secagg_spec.privacy.reconstruction import (
 )
 from secagg_spec.selection.batches import Parameters
 from secagg_spec.selection.metrics import Log
+from secagg_spec.simulate.narration import counted
 
 LENGTH = 3
 LARGEST = 99
@@ -136,7 +137,8 @@ def _numbers(options: argparse.Namespace, p: Parameters) -> Iterator[str]:
     drift = _whole_drift(options.drift)
     sessions = []
     for strategy, q in (("random", Parameters(p.N, p.K, 1)), ("uniform", p)):
-        _say(f"{options.rounds} rounds of {'random selection' if strategy == 'random' else 'batch partitioning'}")
+        kind = "random selection" if strategy == "random" else "batch partitioning"
+        _say(f"{counted(options.rounds, 'round')} of {kind}")
         sessions.append(_played(q, strategy, options.rounds, drift, options.seed.to_bytes(8, "little")))
     return _lines(p, *sessions)
 
@@ -166,7 +168,8 @@ def _drawn(source: SeededSource, shape: tuple[int, int], largest: int) -> Intege
 
 
 def _lines(p: Parameters, free: Session, held: Session) -> Iterator[str]:
-    yield f"{p.N} users, {p.K} of them in each of {len(free.log)} rounds of SecAgg; a model is {LENGTH} whole numbers"
+    rounds = f"each of {len(free.log)} rounds" if len(free.log) > 1 else "1 round"
+    yield f"{p.N} users, {p.K} of them in {rounds} of SecAgg; a model is {LENGTH} whole numbers"
     yield "the server has the sum s_t of each round t, and knows its users, and nothing else"
     yield _drifting(free.drift)
     yield ""
@@ -208,7 +211,7 @@ def _recovered(session: Session, users: Sequence[int]) -> Iterator[str]:
     if len(users) > _FEW:
         yield f"  and {len(users) - _FEW} more"
     error = max(error for _, error in worst)
-    yield f"  max |error| of {len(users)} recovered models: {_number(error)}{'' if error else ', exactly'}"
+    yield f"  max |error| of {counted(len(users), 'recovered model')}: {_number(error)}{'' if error else ', exactly'}"
 
 
 def _line(session: Session, user: int) -> tuple[str, Fraction]:
@@ -270,7 +273,7 @@ def _most(p: Parameters, session: Session, user: int) -> Iterator[str]:
     if taken is None:
         yield f"  not even {name} can be computed"
         return
-    yield f"  the most that is learned about user {user}, after {session.after(*members)} rounds:"
+    yield f"  the most that is learned about user {user}, after {counted(session.after(*members), 'round')}:"
     yield from _wrapped(f"{name} = {formula(taken)}", "    ")
     yield f"    which is {_vector(recovered(taken, session.sums))}"
 

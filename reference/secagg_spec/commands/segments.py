@@ -30,6 +30,7 @@ from secagg_spec.simulate.matrices import (
     things,
     witness,
 )
+from secagg_spec.simulate.narration import counted
 
 _CHOICES = ("both", "cyclic", "perfect")
 _FEW = 16
@@ -137,7 +138,11 @@ def _check_dropped(asked: Asked) -> None:
         if at >= asked.count:
             raise ParameterError("dropped", at, f"a {asked.unit} in [0, {asked.count})")
     if len(asked.dropped) > asked.count - 2:
-        raise ParameterError("dropped", list(asked.dropped), f"at most {asked.count - 2}: two {asked.unit}s must stay")
+        raise ParameterError(
+            "dropped",
+            list(asked.dropped),
+            f"at most {asked.count - 2} of the {asked.count} {asked.unit}s: two must stay",
+        )
 
 
 def _drawn(asked: Asked, choice: str) -> tuple[list[Drawn], str]:
@@ -171,7 +176,7 @@ def _lines(asked: Asked, drawn: Sequence[Drawn], missing: str, look: Look) -> It
 
 
 def _heading(asked: Asked) -> str:
-    groups = f"{len(asked.subgroups)} groups"
+    groups = counted(len(asked.subgroups), "group")
     if asked.group_of is not None:
         groups += f", {', '.join(map(str, asked.subgroups))} subgroups in each: {asked.count} subgroups"
     dropped = f"; {things(asked.unit, asked.dropped)} dropped out" if asked.dropped else ""

@@ -18,6 +18,7 @@ from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.experiments import pictures, selection
 from secagg_spec.experiments.selection import Course, Settings
 from secagg_spec.privacy.wording import numbers
+from secagg_spec.simulate.narration import counted
 
 _BAR = 24
 _WIDTH = 100
@@ -76,7 +77,7 @@ def main(options: argparse.Namespace) -> int:
 def _settings(options: argparse.Namespace) -> Settings:
     return Settings(
         _whole("users", options.users),
-        _whole("per-round", options.per_round),
+        _whole("per_round", options.per_round),
         numbers("--privacy", options.privacy),
         _whole("rounds", options.rounds),
         tuple(numerals.probability("dropout", part.strip()) for part in options.dropout.split(",")),
@@ -138,7 +139,8 @@ class _Bar:
 
 
 def _lines(settings: Settings, courses: Sequence[Course]) -> Iterator[str]:
-    yield f"{settings.users} users, {settings.per_round} in each of {settings.rounds} rounds, seed {settings.seed}"
+    rounds = f"each of {settings.rounds} rounds" if settings.rounds > 1 else "1 round"
+    yield f"{counted(settings.users, 'user')}, {settings.per_round} in {rounds}, seed {settings.seed}"
     yield from _rates(settings)
     yield ""
     yield from _table(courses)
@@ -160,9 +162,9 @@ def _rates(settings: Settings) -> Iterator[str]:
         yield f"each user drops out with probability {float(settings.rates[0]):g}, independently in each round"
         return
     few, more = divmod(settings.users, len(settings.rates))
-    each = f"{few} or {few + 1}" if more else f"{few}"
+    each = f"{few} or {few + 1} users" if more else counted(few, "user")
     yield f"each user drops out with its own probability, independently in each round: {shown},"
-    yield f"assigned to users at random, {each} users for each"
+    yield f"assigned to users at random, {each} for each"
 
 
 def _table(courses: Sequence[Course]) -> Iterator[str]:

@@ -65,7 +65,7 @@ class Settings(validate.Plain):
     def __post_init__(self) -> None:
         super().__post_init__()
         validate.integer("users", self.users, 1, MOST_USERS)
-        validate.integer("per-round", self.per_round, 1, self.users)
+        validate.integer("per_round", self.per_round, 1, self.users)
         validate.integer("rounds", self.rounds, 1, MOST_ROUNDS)
         validate.integer("seed", self.seed, 0, MOST_SEED)
         if self.rule not in {None, *RULES}:

@@ -110,7 +110,7 @@ class Roster(validate.Plain):
         if self.names is None:
             return f"a user of the roster, a whole number in [0, {self.count})"
         shown = ", ".join(self.names[:3]) + (", …" if self.count > 3 else "")
-        return f"a user of the roster, one of {self.count} names ({shown})"
+        return f"a user of the roster, one of {self.count} name{'s' if self.count > 1 else ''} ({shown})"
 
     @cached_property
     def _numbers(self) -> dict[str, int]:

@@ -294,7 +294,7 @@ def _comparison(p: Parameters, report: Report) -> str:
 def _summary(p: Parameters, run: Simulation, rounds: int) -> str:
     ages = ", ".join(f"{tau}: {run.staleness[tau]}" for tau in sorted(run.staleness))
     lines = [
-        f"\n{run.round} rounds, {run.staleness.total()} updates taken, {run.late} too late",
+        f"\n{counted(run.round, 'round')}, {counted(run.staleness.total(), 'update')} taken, {run.late} too late",
         f"updates by staleness: {ages or 'none'}",
         f"distance to the best model: {run.first:.4f} at first, {run.distance:.4f} in the end",
     ]
