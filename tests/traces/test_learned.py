@@ -16,7 +16,7 @@ from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.lightsecagg.round import AggregatedShare, SurvivingSet
 from secagg_spec.protocols.secagg.round import MaskedInput, UnmaskRequest, UnmaskShares
 from secagg_spec.protocols.steps import SERVER
-from secagg_spec.traces.learned import Learned, Seen
+from secagg_spec.traces.learned import Learned, Seen, Sum
 from secagg_spec.traces.rounds import Round
 from tests.strategies import fewer
 from tests.traces.recorded import (
@@ -304,6 +304,21 @@ def test_a_second_masked_input_with_fewer_masks_opens_a_model(name: str, first: 
     rest = tuple(other for other in survivors(each) if other != user)
     assert (found.alone, found.dimension) == ((user,), 2)
     assert {one.users for one in found.sums} == {(user,), rest}
+
+
+@pytest.mark.requirement("TRC-15")
+def test_half_of_an_input_is_known_of_each_user_whose_masks_cancel_twice() -> None:
+    """Three users send two masked inputs with one mask each: modulo an even R, all but one bit of each is known."""
+    each = run("secagg")
+    lines = []
+    for line in each.lines:
+        if "message" not in line or not isinstance(each.decoded(line), MaskedInput):
+            lines.append(line)
+        elif line["from"] < 3:
+            lines += [changed(each, line, neighbours=(peer,)) for peer in range(3) if peer != line["from"]]
+    found = learned(lines)
+    assert (found.alone, found.dimension) == ((0, 1, 2), 3)
+    assert Sum({2: 2}) in found.sums
 
 
 @pytest.mark.requirement("TRC-15")

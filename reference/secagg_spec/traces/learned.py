@@ -10,12 +10,14 @@ Source: spec/traces.md, section 4 (TRC-15).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import PrimeField, Ring
@@ -228,10 +230,10 @@ def _together(parts: Sequence[Part], seeds: Users = (), pairs: tuple[tuple[int, 
         each = [_within(ring, rows, index == element) for element in elements]
         place.known.extend(zip(((at + part.first, at + part.last) for at in elements), each, strict=True))
         alone |= {users[int(row.argmax())] for known in each for row in known if np.count_nonzero(row) == 1}
+        alone |= {user for user in _apart(rows, owner, set(users) - alone) if len(_within(ring, rows, owner == user))}
         if (count := sum(map(len, each))) < len(rows):
             assert isinstance(ring, PrimeField), "only the columns of LightSecAgg hold several elements"
             own = [_within(ring, rows, owner == user) for user in users]
-            alone |= {user for user, known in zip(users, own, strict=True) if len(known)}
             found = [_wide(known, index == at) for at, known in zip(elements, each, strict=True)]
             found += [_wide(known, owner == user) for user, known in zip(users, own, strict=True)]
             stacked = np.concatenate([*found, rows])
@@ -265,6 +267,13 @@ class _Place(NamedTuple):
     def _factors(self, row: UintArray) -> tuple[tuple[int, int], ...]:
         pairs = zip(self.users, row.tolist(), strict=True)
         return tuple((user, _signed(factor, self.ring.modulus)) for user, factor in pairs if factor)
+
+
+def _apart(rows: UintArray, owner: NDArray[np.intp], users: Collection[int]) -> Iterator[int]:
+    """Yield the users whose columns no other one has; of those with equal columns nothing is known of one alone."""
+    columns = {user: rows[:, owner == user].tobytes() for user in users}
+    times = Counter(columns.values())
+    yield from (user for user, each in columns.items() if times[each] == 1)
 
 
 def _within(ring: Ring, rows: UintArray, chosen: BoolArray) -> UintArray:
