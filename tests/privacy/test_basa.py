@@ -220,6 +220,16 @@ def test_what_the_rule_of_the_paper_tells_is_what_the_last_unknown_key_says(K: i
             assert exactly(epoch.view(coalition), learned(epoch, coalition))
 
 
+def test_an_upload_without_accepted_ones_before_it_is_learned_at_the_last_unknown_key() -> None:
+    """Also where positions are skipped: only those after the first accepted honest upload leave masks in a sum."""
+    for situation in model.every_pattern(3):
+        epoch = Epoch(RING, VOID, situation)
+        for coalition in model.every_coalition(situation.users):
+            assert exactly(epoch.view(coalition), learned(epoch, coalition))
+    alone = Epoch(RING, VOID, happened(LATE, GONE, ACCEPTED))
+    assert alone.view(()).decide().functionals == ("x_2[0]",)
+
+
 @pytest.mark.slow
 def test_four_positions_of_the_paper() -> None:
     for situation in some(9, model.every_repeat(4)):
@@ -526,6 +536,10 @@ def test_whether_an_epoch_was_closed_is_a_truth_value(closed: Any) -> None:
         (
             lambda two: learned(Epoch(RING, SETTLE, two), ()),
             "epoch = 'one under the rule settle': must be without self",
+        ),
+        (
+            lambda two: learned(Epoch(RING, PAPER, replace(two, offered={1: ()})), ()),
+            "epoch = 'one in which boxes were held back': must be one in which each user gets all boxes$",
         ),
         (lambda two: replace(SETTLE, accepted=("foo",)), "accepted = 'foo': must be one of pair, self$"),
         (lambda two: replace(SETTLE, others=cast(Any, "self")), "others = 'str': must be of the class tuple$"),

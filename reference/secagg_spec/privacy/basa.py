@@ -457,16 +457,19 @@ def learned(epoch: Epoch, coalition: Collection[int]) -> tuple[Forms, ...]:
     Let k be the last position whose key no member of the coalition ever held. The coalition knows all masks to later
     positions. So an upload at a later position is in the clear, and two uploads at k reveal the difference of their
     updates. Before k the masks are unknown, so only the sum with one upload at each position can be learned. If some of
-    these positions have no honest upload, not even this sum is learned.
+    these positions, after the first one with an accepted honest upload, has no honest upload that removes its masks,
+    not even this sum is learned.
 
     Raises
     ------
     ParameterError
-        The epoch has self masks, or keys were released at its close.
+        The epoch has self masks, keys were released at its close, or boxes were held back.
     """
     situation = epoch.situation
     if epoch.rule.own or (epoch.rule.releases and situation.closed):
         raise ParameterError("epoch", f"one under the rule {epoch.rule.name}", "without self masks and released keys")
+    if situation.offered is not None:
+        raise ParameterError("epoch", "one in which boxes were held back", "one in which each user gets all boxes")
     members = _members(coalition)
     held = {situation.at(user) for user in situation.users if epoch.people[user] in members}
     unknown = [position for position in range(situation.positions) if position not in held]
@@ -475,7 +478,8 @@ def learned(epoch: Epoch, coalition: Collection[int]) -> tuple[Forms, ...]:
     bare = [epoch.total([user]) for user in honest if situation.at(user) > last]
     level = [user for user in honest if situation.at(user) == last]
     chain = [user for user in honest if user in situation.accepted and situation.at(user) < last] + level[:1]
-    whole = {situation.at(user) for user in chain} >= set(unknown)
+    places = [situation.at(user) for user in chain]
+    whole = set(places) >= {position for position in unknown if position >= min(places, default=0)}
     differences = [_difference(epoch, user, level[0]) for user in level[1:]]
     return (*bare, *differences, *([epoch.total(chain)] if chain and whole else []))
 
