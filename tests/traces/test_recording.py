@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.flower import server
 from secagg_spec.flower.packing import unpack
 from secagg_spec.flower.plan import Packet
 from secagg_spec.flower.tracing import traced
+from secagg_spec.protocols.steps import SERVER
 from secagg_spec.traces import files, rounds
 from tests.flower.parties import SETTINGS, Engine, signing_key
-from tests.flower.test_rounds import FAULTS, OF_MESSAGES, engines
+from tests.flower.test_batches import BASES, session
+from tests.flower.test_rounds import FAULTS, OF_MESSAGES, engine_phase, engines
 from tests.strategies import fewer
 
 
@@ -129,6 +133,49 @@ def test_a_server_that_drops_a_message_is_found(
     (found,) = checked(path)
     assert found.finding is not None
     assert (found.finding.rule, found.finding.code) == ("TRC-08", "inconsistent_sets")
+
+
+@pytest.mark.requirement("TRC-02", "FLW-23")
+@pytest.mark.parametrize("name", BASES)
+def test_a_server_that_leaves_out_a_batch_with_a_gap_conforms_in_a_session_of_batches(
+    tmp_path: Path, name: str
+) -> None:
+    """A head that says nothing of batches has it as a server that drops masked inputs."""
+    engine, batches, chosen = session(name)
+    engine.lost = {engine_phase(name): [list(engine.nodes).index(chosen[1])]}
+    with ExitStack() as stack:
+        engine.exchange = traced(engine.exchange, tmp_path / "trace", stack, 4)  # type: ignore[method-assign, assignment]
+        result = engine.run(1, chosen, batches=batches)
+    assert result is not None
+    assert result.contributors == chosen[4:]
+    head, *rest = files.read(tmp_path / "trace", rounds.PROTOCOLS)
+    assert isinstance(head, files.Head)
+    assert head.batch == 4
+    (found,) = rounds.check([head, *rest])
+    assert (found.finding, found.complete) == (None, True)
+    (alone,) = rounds.check([replace(head, batch=0), *rest])
+    assert alone.finding is not None
+    assert (alone.finding.rule, alone.finding.party) == ("TRC-08", SERVER)
+    (other,) = rounds.check([replace(head, batch=3), *rest])
+    assert other.finding is not None
+    assert (other.finding.rule, other.finding.party) == ("TRC-08", SERVER)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 5, -4, 24])
+def test_batches_of_a_head_are_of_three_users_at_least_and_whole(tmp_path: Path, batch: int) -> None:
+    engine, batches, chosen = session("secagg")
+    path = tmp_path / "trace"
+    with ExitStack() as stack:
+        engine.exchange = traced(engine.exchange, path, stack, 4)  # type: ignore[method-assign, assignment]
+        engine.run(1, chosen, batches=batches)
+    (head, *_) = files.read(path, rounds.PROTOCOLS)
+    assert isinstance(head, files.Head)
+    recorder = files.Recorder(path)
+    with closing(recorder), pytest.raises(ParameterError, match=f"batch = {batch}: must be "):
+        recorder.begin(replace(head, batch=batch))
+    path.write_bytes(path.read_bytes().replace(b'"batch":4', b'"batch":%d' % batch, 1))
+    with pytest.raises(UsageError, match=f"line 1: batch = {batch}: must be at least 3, and a divisor of N = 12$"):
+        next(files.read(path, rounds.PROTOCOLS))
 
 
 def test_without_a_path_nothing_is_written() -> None:

@@ -99,7 +99,8 @@ def _refuse_absent(path: Path, round: Round, colluders: Sequence[int]) -> None:
 
 def _lines(round: Round, learned: Learned | None, colluders: Sequence[int]) -> Iterator[str]:
     head = round.head
-    yield f"round {head.round} of session {head.session.hex()}: {head.protocol}, {len(round.users)} users"
+    batches = f" in batches of {head.batch}" if head.batch else ""
+    yield f"round {head.round} of session {head.session.hex()}: {head.protocol}, {len(round.users)} users{batches}"
     yield from _verdict(round)
     yield from _learned(learned, colluders)
 

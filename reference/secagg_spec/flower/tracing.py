@@ -15,15 +15,18 @@ from secagg_spec.flower.server import Exchange
 from secagg_spec.traces.files import Head, Recorder
 
 
-def traced(exchange: Exchange, path: str | Path | None, stack: ExitStack) -> Exchange:
-    """Return an exchange that also writes what it carries to a trace, if there is a path; `stack` closes the file."""
+def traced(exchange: Exchange, path: str | Path | None, stack: ExitStack, batch: int = 0) -> Exchange:
+    """Return an exchange that also writes what it carries to a trace, if there is a path; `stack` closes the file.
+
+    `batch` is the number of users of a batch, or 0 without batches.
+    """
     if path is None:
         return exchange
     recorder = stack.enter_context(closing(Recorder(path)))
     users: dict[int, int] = {}
 
     def watched(phase: str, packets: dict[int, Packet]) -> Iterator[tuple[int, Packet | None]]:
-        _begin(recorder, users, packets)
+        _begin(recorder, users, packets, batch)
         for node, packet in packets.items():
             for message in packet.get("messages", ()):
                 recorder.went(phase, users[node], message)
@@ -39,18 +42,18 @@ def traced(exchange: Exchange, path: str | Path | None, stack: ExitStack) -> Exc
     return watched
 
 
-def _begin(recorder: Recorder, users: dict[int, int], packets: dict[int, Packet]) -> None:
+def _begin(recorder: Recorder, users: dict[int, int], packets: dict[int, Packet], batch: int) -> None:
     """Write the head when the plan goes out, and keep which user is behind each node; before it there are only keys."""
     planned = {node: packet for node, packet in packets.items() if "plan" in packet}
     if planned:
         users.update({node: packet["user"] for node, packet in planned.items()})
-        recorder.begin(head_of(plans.read(next(iter(planned.values()))["plan"])))
+        recorder.begin(head_of(plans.read(next(iter(planned.values()))["plan"]), batch))
 
 
-def head_of(plan: Plan) -> Head:
-    """Return the head of the trace of a round."""
+def head_of(plan: Plan, batch: int = 0) -> Head:
+    """Return the head of the trace of a round, among batches of so many users, or 0 without batches."""
     setup = {"order": plan.order, "roster": plan.sealing, "verification": plan.verification}
-    return Head.of(plan.protocol, plan.numbers, setup, plan.session, plan.round)
+    return Head.of(plan.protocol, plan.numbers, setup, plan.session, plan.round, batch)
 
 
 def _messages(phase: str, reply: Packet | None) -> list[bytes]:

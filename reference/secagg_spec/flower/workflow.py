@@ -102,7 +102,7 @@ class _Workflow:
         arrays = [np.broadcast_to(np.zeros((), one.dtype), one.shape) for one in parameters_to_ndarrays(parameters)]
         batches, nodes = manager and manager.batches, list(proxies)
         with ExitStack() as stack:
-            carried = traced(exchange, self.trace, stack)
+            carried = traced(exchange, self.trace, stack, batches.parameters.T if batches else 0)
             result = server.run(self.settings, nodes, arrays, number, carried, _warn, record=write, batches=batches)
         if result is None:
             return

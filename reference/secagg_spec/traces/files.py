@@ -32,6 +32,7 @@ MOST_ROUND = 2**31
 _BEGUN = b'{"trace":%d,' % VERSION
 """How the recorder begins a head."""
 _HEAD = ("trace", "protocol", "numbers", "setup", "session", "round")
+_BATCH = "batch"
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Head:
         The number of the round.
     line : int
         The line of the file, from 1.
+    batch : int
+        T of a session of batches: users bT to bT + T - 1 are in a sum together or not at all. 0 without batches.
     """
 
     protocol: str
@@ -58,10 +61,17 @@ class Head:
     session: bytes
     round: int
     line: int = 0
+    batch: int = 0
 
     @classmethod
     def of(
-        cls, protocol: str, numbers: Mapping[str, Any], setup: Mapping[str, Any], session: bytes, round: int
+        cls,
+        protocol: str,
+        numbers: Mapping[str, Any],
+        setup: Mapping[str, Any],
+        session: bytes,
+        round: int,
+        batch: int = 0,
     ) -> Head:
         """Return a head from parameters and a setup in which numbers are integers and keys are bytes.
 
@@ -70,8 +80,8 @@ class Head:
         Raises
         ------
         ParameterError
-            The protocol has no server, a member is missing or does not have its form, or the round is not in
-            ``[0, 2**32)``.
+            The protocol has no server, a member is missing or does not have its form, the round is not in
+            ``[0, 2**32)``, or `batch` is neither 0 nor at least 3 and a divisor of N.
         LengthMismatch
             The session id is not 16 bytes long.
         """
@@ -82,7 +92,16 @@ class Head:
             for part, given, chosen in zip(("numbers", "setup"), (numbers, setup), names, strict=True)
         )
         session = validate.octets("session", session, SESSION_BYTES)
-        return cls(protocol, next(parts), next(parts), session, validate.integer("round", round, 0, validate.MAX_COUNT))
+        round = validate.integer("round", round, 0, validate.MAX_COUNT)
+        head = cls(protocol, next(parts), next(parts), session, round, batch=validate.integer("batch", batch, 0))
+        if batch and not _divides(batch, head.numbers["N"]):
+            raise ParameterError("batch", batch, f"at least 3, and a divisor of N = {head.numbers['N']}")
+        return head
+
+
+def _divides(batch: int, users: int) -> bool:
+    """Return whether so many users are whole batches, each of 3 users at least (MRA-17)."""
+    return batch >= 3 and users // batch * batch == users
 
 
 def _member(protocol: str, name: str, given: Mapping[str, Any]) -> Any:
@@ -213,14 +232,14 @@ def _entry(line: bytes, number: int, protocols: Collection[str]) -> Head | Entry
                 for member, kind in (("phase", "text"), ("closed", "[integer]")):
                     check_form(member, value[member], kind)
                 return Closed(number, value["phase"], tuple(value["closed"]))
-            case names if names == sorted(_HEAD):
+            case names if names in (sorted(_HEAD), sorted([*_HEAD, _BATCH])):
                 return _head(value, number, protocols)
     except Reject as reject:
         raise _Wrong(f"line {number}: {reject}") from None
     shown = ", ".join(sorted(value)) or "none"
     raise _Wrong(
         f"line {number}: its members are {shown}; they must be phase and message with from or to, phase and closed,"
-        f" or {', '.join(_HEAD)}"
+        f" or {', '.join(_HEAD)}, with {_BATCH} in a session of batches"
     )
 
 
@@ -243,7 +262,11 @@ def _head(value: dict[str, Any], number: int, protocols: Collection[str]) -> Hea
         raise _Wrong(f"line {number}: N = {users}: must be 3 to {MOST_USERS}, the most that are checked")
     if played > validate.MAX_COUNT:
         raise _Wrong(f"line {number}: round = {value['round']}: must be 0 to {validate.MAX_COUNT}")
-    return Head(protocol, value["numbers"], value["setup"], session, played, number)
+    if _BATCH in value:
+        check_form(_BATCH, value[_BATCH], "integer")
+        if not _divides(value[_BATCH], users):
+            raise _Wrong(f"line {number}: batch = {value[_BATCH]}: must be at least 3, and a divisor of N = {users}")
+    return Head(protocol, value["numbers"], value["setup"], session, played, number, value.get(_BATCH, 0))
 
 
 # ------------------------------------------------------------------------------------------------------ writing
@@ -276,9 +299,10 @@ class Recorder:
 
     def begin(self, head: Head) -> None:
         """Write the head of a round; refuse one that no reader takes, as `Head.of` does."""
-        head = Head.of(head.protocol, head.numbers, head.setup, head.session, head.round)
+        head = Head.of(head.protocol, head.numbers, head.setup, head.session, head.round, head.batch)
         agreed = {"protocol": head.protocol, "numbers": head.numbers, "setup": head.setup}
-        self._write({"trace": VERSION, **agreed, "session": head.session.hex(), "round": str(head.round)})
+        batch = {_BATCH: head.batch} if head.batch else {}
+        self._write({"trace": VERSION, **agreed, "session": head.session.hex(), "round": str(head.round), **batch})
 
     def came(self, phase: str, user: int, message: bytes) -> None:
         """Write a message that came from a user."""

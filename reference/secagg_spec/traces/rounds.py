@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType, TracebackType
@@ -171,7 +172,9 @@ class Round:
         """Return a finding, or an earlier one among the messages that the server's next step would take."""
         try:
             if not self.over:
-                self._step(self.phases[-1], [pair for pair in self.phases[-1].came if pair[0].line < found.line])
+                self._step(
+                    self.phases[-1], [pair for pair in self._counted(self.phases[-1]) if pair[0].line < found.line]
+                )
         except _Found as earlier:
             return earlier.finding
         return found
@@ -186,7 +189,7 @@ class Round:
         phase = self.phases[-1]
         if self.over:
             return
-        state, outbox = self._step(phase, phase.came)
+        state, outbox = self._step(phase, self._counted(phase))
         if phase.refused is not None:
             return
         self.state = state
@@ -197,6 +200,14 @@ class Round:
         for message in outbox:
             owed.setdefault(message.receiver, []).append(message)
         self.phases.append(self._phase(self.names[len(self.phases)], state, owed))
+
+    def _counted(self, phase: _Phase) -> Sequence[tuple[Sent, codec.Message]]:
+        """Return the messages that the server's step takes: all, and of masked inputs those of whole batches."""
+        batch = self.head.batch
+        if not batch or phase.server.part is None:
+            return phase.came
+        sent = Counter(message.sender // batch for _, message in phase.came)
+        return [pair for pair in phase.came if sent[pair[1].sender // batch] == batch]
 
     def _step(self, phase: _Phase, came: Sequence[tuple[Sent, codec.Message]]) -> tuple[Any, Sequence[codec.Message]]:
         """Take a step of the server; if it is refused for a message, that is a finding (TRC-10).
