@@ -113,6 +113,16 @@ def test_a_server_alone_never_knows_an_update(protocol: str) -> None:
         assert all(moment.server.exposed == () for moment in recorded(protocol, run).moments)
 
 
+@pytest.mark.parametrize(("protocol", "run"), RUNS)
+def test_the_unknown_numbers_are_those_of_all_updates(protocol: str, run: str) -> None:
+    """Also where a user trains twice, or never."""
+    made = recorded(protocol, run)
+    others = [term for term in made.inputs if not term.name.endswith(f"_{made.colluder}")]
+    for moment in made.moments:
+        assert moment.server.unknown == sum(len(term.vector) for term in made.inputs)
+        assert moment.colluding.unknown == sum(len(term.vector) for term in others)
+
+
 def test_the_pieces_of_a_graph_that_falls_apart_are_known() -> None:
     end = recorded("secagg-plus", "cut").moments[-1]
     parts = components(of_secagg.SPARSE.graph(), (1, 2, 4, 5))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -192,7 +193,9 @@ class BASecAgg:
         p, L = self.parameters, self.parameters.share_length
         columns = [Column(p, p.code, range(at, p.d, L)) for at in range(L)]
         views: list[View] = [column.view(coalition, happened) for column in columns]
-        return known(views, [user for user in range(p.N) if user not in coalition], p.d)
+        found = known(views, [user for user in range(p.N) if user not in coalition], p.d)
+        updates = [turn.user for turn in self.turns if isinstance(turn, Upload) and turn.user not in coalition]
+        return replace(found, unknown=len(updates) * p.d)
 
 
 def situation(seen: Sequence[Event]) -> Situation:
