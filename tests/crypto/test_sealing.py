@@ -112,9 +112,19 @@ def test_a_payload_of_another_context_does_not_open(other: Context) -> None:
 @pytest.mark.requirement("SEA-02")
 def test_a_payload_opens_for_its_receiver_and_from_its_sender_only() -> None:
     payload = channel(0).close(0, 1, b"a share")
-    for user, sender, receiver in [(2, 0, 2), (2, 0, 1), (1, 2, 1), (0, 1, 0)]:
+    for user, sender, receiver in [(2, 0, 2), (1, 2, 1), (0, 1, 0)]:
         with pytest.raises(DecryptionFailed):
             channel(user).open(sender, receiver, payload)
+
+
+@pytest.mark.requirement("SEA-05", "ERR-02")
+@pytest.mark.parametrize(("user", "sender", "receiver"), [(2, 0, 1), (0, 0, 1), (0, 1, 2)])
+def test_a_receiver_that_is_not_the_user_of_the_channel_blames_nobody(user: int, sender: int, receiver: int) -> None:
+    payload = channel(0).close(0, 1, b"a share")
+    with pytest.raises(ParameterError, match=rf"^receiver = {receiver}: must be {user}, the user of this channel$"):
+        channel(user).open(sender, receiver, payload)
+    with pytest.raises(ParameterError, match=rf"^receiver = {receiver}: must be {user}, the user of this channel$"):
+        SealedStampedChannel(CONTEXT, PRIVATE[user], ROSTER).open(CONTEXT.round, sender, receiver, payload)
 
 
 @pytest.mark.requirement("SEA-02")

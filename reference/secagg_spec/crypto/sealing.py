@@ -203,9 +203,7 @@ class SealedChannel:
             The public key of the receiver or of any other user is a point of low order (KEY-01).
         """
         self._check(sender, receiver)
-        own = public_key(self.private)
-        if own != self.roster.keys[sender] and own in self.roster.keys:  # nobody could open the payload
-            raise ParameterError("sender", sender, f"{self.roster.keys.index(own)}, the user of this channel")
+        self._check_own("sender", sender)  # nobody could open the payload
         plaintext = validate.octets("plaintext", plaintext)
         if receiver in self._sealed:
             raise Replay(f"a payload for user {receiver} was sealed before in this round")
@@ -224,12 +222,27 @@ class SealedChannel:
         ------
         DecryptionFailed
             The payload was altered or cut, is bound to something else (SEA-02), or has another nonce (SEA-09).
+        UnknownUser, DuplicateUser
+            Sender and receiver are not two different users of the roster.
+        ParameterError
+            It does not open, and the private key is that of another user of the roster than the receiver.
+        WeakKey
+            The public key of the sender is a point of low order (KEY-01).
         """
         self._check(sender, receiver)
-        return self._lane(sender, receiver).open(self._secret(sender), payload)
+        try:
+            return self._lane(sender, receiver).open(self._secret(sender), payload)
+        except DecryptionFailed:
+            self._check_own("receiver", receiver)  # what a wrong receiver cannot open is nobody's fault
+            raise
 
     def _check(self, sender: int, receiver: int) -> None:
         validate.users("sender, receiver", (sender, receiver), len(self.roster.keys))
+
+    def _check_own(self, name: str, user: int) -> None:
+        own = public_key(self.private)
+        if own != self.roster.keys[user] and own in self.roster.keys:
+            raise ParameterError(name, user, f"{self.roster.keys.index(own)}, the user of this channel")
 
     def _secret(self, peer: int) -> bytes:
         if peer not in self._agreed:
@@ -291,6 +304,10 @@ class SealedStampedChannel:
         ------
         DecryptionFailed
             The payload was altered or cut, is bound to something else (SEA-02), or has another nonce (SEA-09).
+        ParameterError
+            The stamp is not an integer in ``[0, 2**32)``, or as for `SealedChannel.open`.
+        UnknownUser, DuplicateUser, WeakKey
+            As for `SealedChannel.open`.
         """
         return self._at(stamp).open(sender, receiver, payload)
 
