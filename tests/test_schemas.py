@@ -122,3 +122,9 @@ def test_equal_items_are_found_without_a_comparison_of_each_pair() -> None:
     assert not validator.is_valid([*items, 7.0])
     assert validator.is_valid([*items, True, [7], {"a": 7}])
     assert compared < 10 * len(items)
+
+
+def test_a_value_with_an_integer_of_too_many_digits_is_shown_by_its_class() -> None:
+    assert schemas.shown(10**5000) == "a long int"
+    assert schemas.shown([{"size": -(10**5000)}]) == "a long list"
+    assert schemas.shown(10**40) == f"1{'0' * 38}…"

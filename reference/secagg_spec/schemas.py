@@ -27,7 +27,10 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def faults(document: object, schema: Mapping[str, Any]) -> Iterator[tuple[Where, str]]:
-    """Yield where and how a document breaks a schema, in the order of the schema's keywords."""
+    """Yield where and how a document breaks a schema, in the order of the schema's keywords.
+
+    No integer of the document has more than `documents.MOST_DIGITS` digits.
+    """
     digest = hashlib.sha256(repr((document, schema)).encode()).digest()
     if digest in _RIGHT:
         return
@@ -149,5 +152,8 @@ _PHRASES: Mapping[str, Callable[[ValidationError], str]] = {
 
 def shown(value: object) -> str:
     """Return a value in one short line."""
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # Python writes no integer of more than 4300 digits
+        return f"a long {type(value).__name__}"
     return text if len(text) <= 40 else text[:39] + "…"
