@@ -481,6 +481,9 @@ def test_a_wish_with_too_many_colluders_has_near_ones() -> None:
     assert options == ["--colluders 0.843", "--dropout 0.059"]
 
 
+NAMES = {"N": 3, "k": 2, "d": 1, "S": 3, "V": 0}
+
+
 @pytest.mark.requirement("PLN-08")
 @pytest.mark.parametrize(
     ("changed", "said"),
@@ -495,12 +498,16 @@ def test_a_wish_with_too_many_colluders_has_near_ones() -> None:
         ),
         ({"without": "unmasking"}, "without = 'str': must be a list or another sequence of text"),
         ({"names": {"N": 3, "k": 2, "d": 1}}, "names = '[A-Z]': must be with a value of this symbol"),
+        ({"names": {**NAMES, "H": 0}}, "names = 'H': must be one of N, S, V, d, k$"),
+        ({"names": {**NAMES, "C": 0}}, "names = 'C': must be one of "),
+        ({"names": {**NAMES, "K": 1}}, "names = 'K': must be one of N, S, V, d, k(; k is close)?$"),
+        ({"names": {**NAMES, 3: 1}}, "names = 3: must be one of "),
         ({"names": {"N": 2.5, "k": 2, "d": 1, "S": 3, "V": 0}}, "N = 2.5: must be an integer >= 0"),
         ({"names": None}, "names = 'NoneType': must be a mapping"),
     ],
 )
 def test_bytes_of_what_no_table_has_are_refused(changed: dict[str, Any], said: str) -> None:
-    right = {"page": "secagg.md", "role": "server", "names": {"N": 3, "k": 2, "d": 1, "S": 3, "V": 0}}
+    right = {"page": "secagg.md", "role": "server", "names": NAMES}
     assert traffic.sent(**right) > 0  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match=f"^{said}"):
         traffic.sent(**{**right, **changed})

@@ -60,9 +60,14 @@ def sent(page: str, role: str, names: Mapping[str, int], without: tuple[str, ...
     Raises
     ------
     ParameterError
-        The page, the role or a phase that does not count is not in a table, or a symbol has no value.
+        The page, the role or a phase that does not count is not in a table, or a symbol has no value, or one is given
+        that is in no formula of the page.
     """
-    rows, known = table(page), {"H": HEADER, "C": SEALED, **validate.mapping("names", names)}
+    rows = table(page)
+    symbols = {node.id for formula in rows.values() for node in ast.walk(formula) if isinstance(node, ast.Name)}
+    for name in validate.mapping("names", names):
+        validate.one_of("names", name, sorted(symbols - {"H", "C"}))
+    known = {**names, "H": HEADER, "C": SEALED}
     validate.one_of("role", role, sorted({who for who, _ in rows}))
     for phase in validate.sequence("without", without, "phases"):
         validate.one_of("without", phase, sorted({named for _, named in rows}))
