@@ -95,6 +95,21 @@ def test_the_layout_cuts_the_vector_and_pads_it_by_zeros(code: MaskCode, d: int,
     assert integers_of(rows.ravel()) == integers_of(mask) + [0] * (parts * length - d)
 
 
+@pytest.mark.requirement("MDS-03")
+@pytest.mark.parametrize("d", [3, 4])
+def test_sub_masks_are_not_those_of_a_mask_that_is_written_over(d: int) -> None:
+    mask = vector(range(d))
+    rows = TINY.sub_masks(mask)
+    mask[:] = 6
+    assert rows.ravel().tolist() == [*range(d), 0][:4]
+
+
+def test_the_points_of_a_code_cannot_be_changed() -> None:
+    for shown in (TINY.points, TINY.columns):
+        with pytest.raises(ValueError, match="read-only"):
+            shown[0] = 0
+
+
 @pytest.mark.requirement("MDS-03", "MDS-04")
 def test_the_example_of_the_text() -> None:
     shares = TINY.encode(vector([4, 0, 6]), vector([2, 5]).reshape(1, 2))

@@ -587,6 +587,16 @@ def test_logs_of_sums_that_do_not_fit_are_refused(changed: dict[str, Any], said:
         Log(**{**right, **changed})
 
 
+def test_sums_are_not_those_of_arrays_that_are_written_over() -> None:
+    sets, rounds = PAIRS.copy(), np.arange(2)
+    sums = Sums(sets, rounds)
+    sets[:], rounds[:] = False, -1
+    assert (sums.sets.tolist(), sums.rounds.tolist()) == (PAIRS.tolist(), [0, 1])
+    again = Sums(sums.sets, sums.rounds)
+    assert again.sets is sums.sets
+    assert again.rounds is sums.rounds
+
+
 def test_what_a_log_shows_cannot_be_changed() -> None:
     log = of_sets(Roster(3), [[0, 1], [1]])
     for array in (log.taking_part, log.segments[0].sets, log.segments[0].rounds):

@@ -53,12 +53,12 @@ class MaskCode:
     @cached_property
     def points(self) -> UintArray:
         """The point of each user, an (N,) array."""
-        return np.array(self._points, dtype=self.field.dtype)
+        return validate.read_only(np.array(self._points, dtype=self.field.dtype))
 
     @cached_property
     def columns(self) -> UintArray:
         """The powers of the points, a (U, N) array whose column j is v_j."""
-        return self.field.powers(self.points, self.U)
+        return validate.read_only(self.field.powers(self.points, self.U))
 
     def _check_points(self, points: Sequence[int]) -> Sequence[int]:
         validate.sequence("points", points, "elements")
@@ -80,9 +80,9 @@ class MaskCode:
         """Return the U - T sub-masks of a vector of d elements, padded with zeros, as a (U - T, L) array (MDS-03)."""
         mask = self.field.check("mask", mask, (None,))
         length = self.share_length(validate.integer("len(mask)", mask.size, 1, validate.MAX_COUNT))
-        missing = length * (self.U - self.T) - mask.size
-        padded = np.concatenate([mask, self.field.zeros(missing)]) if missing else mask
-        return padded.reshape(self.U - self.T, length)
+        rows = np.zeros(length * (self.U - self.T), dtype=self.field.dtype)
+        rows[: mask.size] = mask
+        return rows.reshape(self.U - self.T, length)
 
     def encode(self, mask: UintArray, noise: UintArray) -> UintArray:
         """Return the N shares of a mask, an (N, L) array whose row j is the share of user j (MDS-04).

@@ -269,7 +269,7 @@ def _cells(rows: BoolArray, parameters: Parameters, segment: int) -> Sums:
     sets = (rows[:, np.newaxis, :] & inside).reshape(-1, parameters.N)
     rounds = np.repeat(np.arange(len(rows)), len(cells))
     there = sets.any(axis=1)
-    return Sums(sets[there], rounds[there])
+    return Sums(validate.read_only(sets[there]), rounds[there])
 
 
 guard(__name__)

@@ -128,7 +128,7 @@ class Sums:
     """The observed sums, of all elements or of one segment: the users in each sum, and its round.
 
     `sets` are (S, N) truth values; `rounds` are ascending round numbers, where 0 is the first round of the log. Both
-    are read-only here.
+    are read-only here; an array that can be written to is copied.
 
     Raises
     ------
@@ -145,7 +145,7 @@ class Sums:
         if (np.diff(self.rounds, prepend=0) < 0).any():
             raise ParameterError("rounds", self.rounds, "ascending integers of at least 0")
         for name, given in (("sets", self.sets), ("rounds", self.rounds)):
-            object.__setattr__(self, name, validate.read_only(given.view()))
+            object.__setattr__(self, name, validate.frozen(given) if given.flags.writeable else given)
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,7 +323,7 @@ class Table:
         if not self.cells:
             whole = np.zeros((count, self.roster.count), dtype=bool)
             whole[rounds[lines], users] = True
-            return Log(self.roster, first, count, (Sums(whole, np.arange(count)),))
+            return Log(self.roster, first, count, (Sums(validate.read_only(whole), np.arange(count)),))
         return Log(self.roster, first, count, tuple(self._sums(parts, rounds, segments, lengths, users)), True)
 
     def _sums(self, parts: int, rounds: Whole, segments: Whole, lengths: Whole, users: Whole) -> Iterator[Sums]:
@@ -335,7 +335,7 @@ class Table:
             sets = np.zeros((len(own), self.roster.count), dtype=bool)
             for row, cell in enumerate(own):
                 sets[row, users[ends[cell] - lengths[cell] : ends[cell]]] = True
-            yield Sums(sets, rounds[own])
+            yield Sums(validate.read_only(sets), rounds[own])
 
     def _check_gaps(self, rounds: Whole, first: int) -> None:
         there = np.unique(rounds)
