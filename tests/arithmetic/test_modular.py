@@ -359,6 +359,12 @@ def test_a_signed_sum_takes_whole_vectors_and_their_pieces_and_nothing_else(modu
     for sizes in ((1, 1), (2, 2), ()):
         with pytest.raises(LengthMismatch):
             ring.signed_sum(start, [(True, (start[:size] for size in sizes))])
+    terms: Any
+    for terms in ([None], ["ab"], [()], [(True,)], [(None, start)], [([], start)]):
+        with pytest.raises(ParameterError, match=r"^terms\[1\]\[0\] = '.*': must be a truth value and a vector$"):
+            ring.signed_sum(start, [], terms)
+    with pytest.raises(ParameterError, match=r"^terms\[1\] = 'NoneType': must be a list or another iterable of pairs$"):
+        ring.signed_sum(start, [], None)  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("MOD-06", "ERR-02")

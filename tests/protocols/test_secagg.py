@@ -287,6 +287,27 @@ def test_masks_cancel_on_any_graph_whoever_drops_out(R: int, data: st.DataObject
     assert integers_of(result) == [sum(row[at] for row in rows) % R for at in range(2)]
 
 
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        (None, "'NoneType': must be {}$"),
+        ("ab", "'str': must be {}$"),
+        ((), "'tuple': must be {}$"),
+        ((1, 2), "'(tuple|int)': must be "),
+        ((1, 2, vector([0]), 3), "'tuple': must be {}$"),
+        ((None, 2, None), "'(tuple|NoneType)': must be "),
+    ],
+)
+def test_what_is_no_mask_with_its_users_is_named_by_its_place(entry: Any, said: str) -> None:
+    ring, zero = Ring(8), vector([0])
+    with pytest.raises(ParameterError, match=r"^left\[1\] = " + said.format("two users and a mask")):
+        unmask(ring, zero, [], [(0, 1, zero), entry])
+    with pytest.raises(ParameterError, match=r"^pairwise\[1\] = " + said.format("a user and a mask")):
+        mask_update(ring, 0, zero, zero, iter([(1, zero), entry]))
+    with pytest.raises(ParameterError, match=r"^user = .NoneType.: must be an integer$"):
+        mask_update(ring, None, zero, zero, [])  # type: ignore[arg-type]
+
+
 @pytest.mark.requirement("SAG-12", "MSK-01", "MSK-02")
 def test_the_masked_input_is_that_of_the_text() -> None:
     case = case_of(TINY)

@@ -28,6 +28,7 @@ MAX_MODULUS = 2**32
 DEFAULT_PRIME = 2**32 - 5
 _PAIR = ("a", "b")
 _PIECE = 2**16
+_TERM = "a truth value and a vector"
 _BASES = tuple(n for n in range(2, 114) if all(n % p for p in range(2, n)))
 _FEW = 64
 """Up to this many elements are inverted one by one; more are inverted faster together."""
@@ -166,6 +167,9 @@ class Ring:
         start = self.check(name, start, (None,))
         plus, minus = start.astype(np.uint32), np.zeros(start.size, dtype=np.uint32)
         sums = {True: running.Sum(plus, self.modulus), False: running.Sum(minus, self.modulus)}
+        for at, given in enumerate(terms):
+            if not isinstance(given, Iterable):
+                raise ParameterError(f"terms[{at}]", validate.class_of(given), "a list or another iterable of pairs")
         called = names or [validate.entries(f"terms[{at}]") for at in range(len(terms))]
         running.add_all(self._streams(sums, chain(*map(zip, called, terms)), start.shape))
         return sums[True].minus(sums[False])
@@ -173,16 +177,20 @@ class Ring:
     def _streams(
         self,
         sums: Mapping[bool, running.Sum],
-        terms: Iterable[tuple[str, tuple[bool, Summand]]],
+        terms: Iterable[tuple[str, object]],
         shape: tuple[int, ...],
     ) -> Iterator[tuple[str, running.Sum, Iterator[NDArray[Any]]]]:
         """Add the arrays among the vectors, and yield the others, each with its name and its sum."""
-        for name, (sign, vector) in terms:
+        for name, term in terms:
+            sign, vector = validate.parts(name, term, 2, _TERM)
+            if not isinstance(sign, (bool, np.bool_)):
+                raise ParameterError(name, validate.class_of(sign), _TERM)
+            added = sums[bool(sign)]
             if isinstance(vector, np.ndarray):
-                sums[sign].make_room(1)
-                sums[sign].add(0, self.check(name, vector, shape))
+                added.make_room(1)
+                added.add(0, self.check(name, vector, shape))
             elif isinstance(vector, Iterator):
-                yield name, sums[sign], vector
+                yield name, added, vector
             else:
                 raise ParameterError(
                     name, validate.class_of(vector), "a numpy array of dtype uint64, or an iterator of its pieces"

@@ -391,6 +391,19 @@ def sequence(name: str, value: object, of: str) -> Sequence[Any]:
     return value
 
 
+def parts(name: str, value: object, count: int, of: str) -> Sequence[Any]:
+    """Return `value` when it is a list or tuple with so many parts; `of` says in the error what they are.
+
+    Raises
+    ------
+    ParameterError
+        It is not; the error shows its class alone (ERR-03).
+    """
+    if not isinstance(value, (list, tuple)) or len(value) != count:
+        raise ParameterError(name, class_of(value), of)
+    return value
+
+
 def collection(name: str, value: object, of: str) -> Collection[Any]:
     """Return `value` when it is a list, set or other collection but no string; `of` names its entries in the error.
 

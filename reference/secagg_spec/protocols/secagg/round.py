@@ -19,11 +19,11 @@ Source: HeteroSAg, eq. (4) and (5); spec/secagg.md (SAG-01 to SAG-30).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -253,6 +253,7 @@ def mask_update(
     pairwise : iterable of (int, array (d,))
         Each neighbour j in U_2, with PRG(s_ij). The mask is added if i < j, and subtracted otherwise.
     """
+    user, pairwise = validate.secret_integer("user", user, "an integer"), _masks_of("pairwise", pairwise, 1)
     signed = ((user < peer, mask) for peer, mask in pairwise)
     names = (("self_mask",), validate.entries("pairwise"))
     return ring.signed_sum(update, [(True, self_mask)], signed, name="update", names=names)
@@ -277,9 +278,17 @@ def unmask(
         The masks that do not cancel: each pair of a dropped user i and a surviving neighbour j of i, with PRG(s_ij).
         Each mask is added with the sign with which user i would have added it.
     """
-    own = ((False, mask) for mask in self_masks)
+    own, left = ((False, mask) for mask in self_masks), _masks_of("left", left, 2)
     names = (validate.entries("self_masks"), validate.entries("left"))
     return ring.signed_sum(masked_sum, own, ((i < j, mask) for i, j, mask in left), name="masked_sum", names=names)
+
+
+def _masks_of(name: str, given: Iterable[Any], users: int) -> Iterator[Any]:
+    """Yield masks with their users, after a look at each entry."""
+    wanted = f"{'a user' if users == 1 else 'two users'} and a mask"
+    for called, entry in zip(validate.entries(name), given, strict=False):
+        *numbers, mask = validate.parts(called, entry, users + 1, wanted)
+        yield *validate.user_numbers(called, numbers), mask
 
 
 # ------------------------------------------------------------------------------------------------------ states
