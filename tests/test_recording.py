@@ -31,7 +31,7 @@ from secagg_spec.recording import multiround as of_sessions
 from secagg_spec.recording import secagg as of_secagg
 from secagg_spec.recording.chart import chart
 from secagg_spec.recording.knowledge import known, whole
-from secagg_spec.recording.record import Addition, Moment, Recording, Term, numbers
+from secagg_spec.recording.record import Addition, Moment, Recording, Term, numbers, rows, sending, sendings
 from secagg_spec.recording.synchronous import Fate
 from secagg_spec.recording.synchronous import record as synchronous
 from secagg_spec.resources import root
@@ -408,3 +408,21 @@ def test_a_picture_is_of_the_parties_of_its_run() -> None:
 def test_an_addition_is_of_terms() -> None:
     with pytest.raises(ParameterError, match=r"^terms = 'str': must be of the class Term$"):
         Addition(7, ("x",), Term("x", (1,)))  # type: ignore[arg-type]
+
+
+def test_what_is_no_step_that_was_taken_is_named_by_its_place() -> None:
+    scribe = of_lightsecagg.LightSecAgg(bytes(1))
+    synchronous(scribe, Fate("nobody", {}), 4)
+    step, events = next(rows(scribe.network))
+    wrong: Any = [*events[:2], None, *events[2:]]
+    shown: tuple[Callable[[], object], ...] = (
+        lambda: sending(wrong),
+        lambda: sendings(wrong),
+        lambda: [*scribe.additions(step, wrong)],
+        lambda: [*scribe.values(step, wrong)],
+        lambda: scribe.views(wrong, ()),
+        lambda: basecagg.situation(wrong),
+    )
+    for show in shown:
+        with pytest.raises(ParameterError, match=r"^[a-z]+\[2\] = 'NoneType': must be of the class Event$"):
+            show()

@@ -561,7 +561,7 @@ def test_epochs_of_several_spaces_are_not_seen_together() -> None:
     three = Epoch(RING, SETTLE, happened(*3 * [ACCEPTED]))
     with pytest.raises(ParameterError, match=r"^allowed = 'forms of another space': must be forms of the space of"):
         exactly(Epoch(RING, PAPER, Situation(0, ())).view(()), [three.total((0, 1, 2))])
-    with pytest.raises(ParameterError, match=r"^allowed = 'int': must be of the class Forms$"):
+    with pytest.raises(ParameterError, match=r"^forms\[0\] = 'int': must be of the class Forms$"):
         exactly(first.view(()), cast(Any, {0, 1}))
 
 

@@ -750,7 +750,7 @@ def test_a_coalition_with_users_that_do_not_exist_is_refused(strange: int) -> No
         (lambda: list(model.audit(TINY, TINY.code, [()], [ONE], outside=-1)), "outside = -1: must be an integer >= 0"),
         (lambda: model.every_column(TINY, model=int), "model = 'int': must be Column or Unchecked"),  # type: ignore[arg-type]
         (lambda: model.equivocation([], (0,), {1: [ONE]}), r"len\(kinds\) = 0: must be 1 or more"),
-        (lambda: model.equivocation([0], (0,), {1: [ONE]}), "kinds = 'int': must be of the class Column"),  # type: ignore[list-item]
+        (lambda: model.equivocation([0], (0,), {1: [ONE]}), r"kinds\[0\] = 'int': must be of the class Column"),  # type: ignore[list-item]
         (
             lambda: model.equivocation([KINDS[0], column((0,), p=parameters(19, 4, 3, 1, 3))], (0,), {1: [ONE]}),
             "kinds = 'columns of different parameters': must be columns of the same parameters",
@@ -793,8 +793,8 @@ def test_a_coalition_with_users_that_do_not_exist_is_refused(strange: int) -> No
             lambda: model.every_column(TINY, parameters(19, 4, 3, 1, 3).code),
             "code = 'one for 4 users, .*': must be one for N = 5 users, U - T = 2 or more, modulo q = 19",
         ),
-        (lambda: list(model.audit(TINY, TINY.code, [()], [0])), "buffers = 'int': must be of the class Buffer"),  # type: ignore[list-item]
-        (lambda: model.accepts(TINY, 1, (0,)), "buffers = 'int': must be of the class Buffer"),  # type: ignore[arg-type]
+        (lambda: list(model.audit(TINY, TINY.code, [()], [0])), r"buffers\[0\] = 'int': must be of the class Buffer"),  # type: ignore[list-item]
+        (lambda: model.accepts(TINY, 1, (0,)), r"buffers\[0\] = 'int': must be of the class Buffer"),  # type: ignore[arg-type]
         (
             lambda: model.accepts(replace(TINY, d=2**31), 1, (ONE,)),
             "d = 2147483648: must be such that a share has at most 2\\^24 = 16777216 elements",

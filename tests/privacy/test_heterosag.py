@@ -649,7 +649,10 @@ def test_odds_are_for_2_to_the_16_users_at_most() -> None:
             r"colluders = 13: must be an integer in \[0, 12\]",
         ),
         (lambda plan, cell: plan.elements((), tuple(range(12))), r"len\(cells\) = 0: must be 1 or more"),
-        (lambda plan, cell: plan.elements((None,), tuple(range(12))), "cells = 'NoneType': must be of the class Cell"),
+        (
+            lambda plan, cell: plan.elements((None,), tuple(range(12))),
+            r"cells\[0\] = 'NoneType': must be of the class Cell",
+        ),
         (lambda plan, cell: plan.elements((cell,), (0, 12)), r"sharers = 12: must be a user in \[0, 12\)"),
         (
             lambda plan, cell: plan.build(cell, tuple(range(12)), Space(Ring(6))),

@@ -371,11 +371,11 @@ def _no_secrets(space: Space) -> object:
             r"len\(inputs\) = 1: must be 2 forms in all",
         ),
         (lambda space: join(cast(Any, {space.drawn("m", 0, 1)})), "parts = 'set': must be a sequence of Forms"),
-        (lambda space: join(cast(Any, [0])), "parts = 'int': must be of the class Forms"),
+        (lambda space: join(cast(Any, [0])), r"parts\[0\] = 'int': must be of the class Forms"),
         (lambda space: Rule("a", (), 0), "threshold = 0: must be an integer >= 1"),
-        (lambda space: closure([], cast(Any, [0])), "rules = 'int': must be of the class Rule"),
+        (lambda space: closure([], cast(Any, [0])), r"rules\[0\] = 'int': must be of the class Rule"),
         (lambda space: closure(cast(Any, [[0]]), []), "known = 'a token without a hash': .*"),
-        (lambda space: View(space, (), cast(Any, [0])), "rules = 'int': must be of the class Rule"),
+        (lambda space: View(space, (), cast(Any, [0])), r"rules\[0\] = 'int': must be of the class Rule"),
         (lambda space: View(space, ()).see(cast(Any, 0)), "messages = 'int': must be of the class Forms"),
         (lambda space: View(space, ()).reveal(cast(Any, [0])), "tokens = 'a token without a hash': .*"),
         (lambda space: View(space, ()).about(-1), "user = -1: must be an integer >= 0"),
@@ -391,7 +391,7 @@ def _no_secrets(space: Space) -> object:
             lambda space: decide_together([View(space, ()), View(Space(Ring(8)), ())], [[], []]),
             "views = 'views of several spaces': must be views of spaces that share their symbols",
         ),
-        (lambda space: decide_together([cast(Any, 0)], [[]]), "views = 'int': must be of the class View"),
+        (lambda space: decide_together([cast(Any, 0)], [[]]), r"views\[0\] = 'int': must be of the class View"),
     ],
 )
 def test_forms_that_do_not_fit_are_refused(call: Callable[[Space], object], said: str) -> None:

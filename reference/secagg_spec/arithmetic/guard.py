@@ -52,8 +52,9 @@ def guard(module: str) -> None:
 
     A module calls it in its last line. Looked at are the arguments of public functions, of the public methods of public
     classes and of what makes one, that are annotated with a class of this library, a truth value, a random generator of
-    numpy, a path (text becomes one), a mapping, a collection, a function or a class, or with one of these or None; and
-    the members of a data class that are annotated with one of these classes.
+    numpy, a path (text becomes one), a mapping, a collection, a function or a class, or with one of these or None; the
+    items of a collection, annotated with a class of this library that is no message; and the members of a data
+    class that are annotated with one of these classes.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ def _guarded(function: Callable[..., Any], kind: type | None = None) -> Callable
             if type(value) not in fitting:
                 taken = wanted.check(name, value)
                 if taken is value:
-                    if not hasattr(value, "shape"):  # an array may have no axes
+                    if not hasattr(value, "shape") and wanted.item is None:  # an array may have no axes
                         fitting.add(type(value))
                 elif at < count:
                     given = (*given[:at], taken, *given[at + 1 :])
@@ -140,6 +141,16 @@ def _is_own(kind: Any) -> bool:
     return inspect.isclass(kind) and (kind in _CLASSES or kind.__module__.startswith((_PACKAGE, _OTHERS)))
 
 
+def _item(inner: Sequence[Any]) -> type | None:
+    """Return the class that the items of a sequence must have, where the annotation names one of this library.
+
+    Messages are none: what others send is judged by the protocol (ERR-01).
+    """
+    kind = inner[0] if len(inner) == 1 and inspect.isclass(inner[0]) else object
+    message = hasattr(kind, "TYPE") or "TYPE" in vars(kind).get("__annotations__", ())
+    return kind if kind.__module__.startswith(_PACKAGE) and not message else None
+
+
 @dataclass(frozen=True)
 class _Wanted:
     """What an argument may be: of a class, a shape such as a mapping, or an object with some methods."""
@@ -147,6 +158,7 @@ class _Wanted:
     kind: Any
     others: tuple[type, ...]
     shape: str = ""
+    item: type | None = None
     methods: frozenset[str] = frozenset()
 
     @classmethod
@@ -166,7 +178,7 @@ class _Wanted:
                 if _is_own(one) or (inspect.isclass(one) and one in _ENTRIES)
             ]
             words = (_SHAPES[kind][1], *(named if len(inner) == 1 else ()))
-            return cls(_SHAPES[kind][0], others, " of ".join(words))
+            return cls(_SHAPES[kind][0], others, " of ".join(words), _item(inner))
         if not _is_own(kind):
             return None
         protocol = getattr(kind, "_is_protocol", False)
@@ -188,4 +200,8 @@ class _Wanted:
             validate.instance(name, value, self.kind)
         elif not isinstance(value, self.kind) or isinstance(value, _TEXTS) or getattr(value, "shape", None) == ():
             raise ParameterError(name, validate.class_of(value), self.shape)
+        elif self.item and isinstance(value, Collection):  # which can be read again
+            for at, item in enumerate(value):
+                if not isinstance(item, self.item):
+                    validate.instance(f"{name}[{at}]", item, self.item)
         return value

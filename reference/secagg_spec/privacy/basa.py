@@ -503,8 +503,6 @@ def together(epochs: Sequence[Epoch], coalition: Collection[int]) -> View:
     """
     if not validate.sequence("epochs", epochs, "epochs"):
         raise LengthMismatch("len(epochs)", 0, "1 or more")
-    for epoch in epochs:
-        validate.instance("epochs", epoch, Epoch)
     view = View(epochs[0].space, coalition, tuple(rule for epoch in epochs for rule in epoch.rules()))
     for epoch in epochs:
         view.takes("epochs", epoch.space)

@@ -639,9 +639,7 @@ def check_lie(N: int, coalition: Collection[int], asked: Mapping[int, Sequence[B
 
 def parameters_of(kinds: Sequence[Column]) -> Parameters:
     """Return the parameters of columns; raises `ParameterError` if there is none or they differ in them."""
-    for kind in validate.sequence("kinds", kinds, "Column"):
-        validate.instance("kinds", kind, Column)
-    if not kinds:
+    if not validate.sequence("kinds", kinds, "Column"):
         raise LengthMismatch("len(kinds)", 0, "1 or more")
     if any(kind.parameters != kinds[0].parameters for kind in kinds):
         raise ParameterError("kinds", "columns of different parameters", "columns of the same parameters")

@@ -110,8 +110,7 @@ class Confirmations:
         Raises `UnknownUser` for a user outside of [0, N), and `ParameterError` for what is no buffer.
         """
         (user,) = validate.users("user", (user,), self.parameters.N)
-        for buffer in validate.sequence("received", received, "Buffer"):
-            validate.instance("received", buffer, Buffer)
+        received = validate.sequence("received", received, "Buffer")
         return self.heard(user, tuple(received), ((),) * len(received))[0]
 
     def _valid(self, user: int, signed: Buffers, buffer: Buffer) -> bool:

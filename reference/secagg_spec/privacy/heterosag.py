@@ -125,7 +125,7 @@ def situation(
         A user is in two of the sets, or a round does not continue with these survivors (SAG-18); or `answered` is no
         truth value.
     """
-    left_out = [*absent, *dropped, *late]
+    left_out = validate.user_numbers("absent, dropped and late", [*absent, *dropped, *late])
     if len(set(left_out)) < len(left_out):
         raise ParameterError("absent, dropped and late", sorted(left_out), "disjoint sets of users")
     validate.users("absent, dropped and late", left_out, parameters.N)
@@ -186,7 +186,7 @@ class Plan:
         spaces = {cell.ring.modulus: Space(cell.ring, first) for cell in cells}
         return tuple(self.build(cell, sharers, spaces[cell.ring.modulus]) for cell in cells)
 
-    def cells_of(self, name: str, cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    def cells_of(self, name: str, cells: Sequence[object]) -> tuple[Cell, ...]:
         """Return cells as a tuple; raises `ParameterError` if there is none, or one that the parameters do not have."""
         given = tuple(validate.instance(name, cell, Cell) for cell in validate.sequence(name, cells, "Cell"))
         if not given:
@@ -269,9 +269,7 @@ def seen(elements: Sequence[Element], happened: Situation, coalition: Collection
     UnknownUser, DuplicateUser
         A member of the coalition is none of the users, or given twice.
     """
-    for element in validate.sequence("elements", elements, "Element"):
-        validate.instance("elements", element, Element)
-    if not elements:
+    if not validate.sequence("elements", elements, "Element"):
         raise LengthMismatch("len(elements)", 0, "1 or more")
     members = validate.user_set("coalition", coalition, len(elements[0].graph.order))
     view = View(elements[0].space, members, elements[0].rules)

@@ -123,8 +123,6 @@ class Rule:
 def closure(known: Iterable[Token], rules: Sequence[Rule]) -> frozenset[Token]:
     """Return all tokens that follow from the known ones by the rules."""
     tokens = set(_tokens("known", known))
-    for rule in rules:
-        validate.instance("rules", rule, Rule)
     while True:
         found = {
             rule.token
@@ -277,9 +275,8 @@ def space_over(ring: Ring, space: Space | None) -> Space:
 
 def join(parts: Sequence[Forms]) -> Forms:
     """Return the concatenation of all forms, over the union of their symbols; raises `ParameterError` for no forms."""
-    for part in validate.sequence("parts", parts, "Forms"):
-        validate.instance("parts", part, Forms)
-    symbols = np.unique(np.concatenate([np.empty(0, dtype=np.intp), *(part.symbols for part in parts)]))
+    every = (part.symbols for part in validate.sequence("parts", parts, "Forms"))
+    symbols = np.unique(np.concatenate([np.empty(0, dtype=np.intp), *every]))
     matrix = np.zeros((sum(len(part) for part in parts), symbols.size), dtype=np.uint64)
     top = 0
     for part in parts:
@@ -414,9 +411,7 @@ def decide_together(views: Sequence[View], allowed: Sequence[Sequence[Forms]]) -
     ParameterError
         The spaces do not share their symbols, or a form in `allowed` contains anything but secrets.
     """
-    for view in validate.sequence("views", views, "View"):
-        validate.instance("views", view, View)
-    if not views:
+    if not validate.sequence("views", views, "View"):
         raise LengthMismatch("len(views)", 0, "1 or more")
     if len(allowed) != len(views):
         raise LengthMismatch("len(allowed)", len(allowed), f"{len(views)}, one entry for each view")

@@ -124,7 +124,7 @@ class Round:
         self.late: list[int] = []
         self.over = False
         self.finding: Finding | None = None
-        before = last.get(head.session, -1)
+        before = validate.integer("last", last.get(head.session, -1), -1, validate.MAX_COUNT)
         if head.round <= before:
             what = f"round {head.round} begins, after round {before} of its session"
             self.finding = Finding(

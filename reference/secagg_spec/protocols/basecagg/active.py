@@ -161,8 +161,6 @@ def ballot_of(
 
 def proposal_of(parameters: basecagg.Parameters, entries: Sequence[basecagg.Entry]) -> agreement.Proposal:
     """Return the proposal that any user signs for a buffer: its users, their stamps and weights (BSA-38)."""
-    for entry in entries:
-        validate.instance("entries", entry, basecagg.Entry)
     stamps, weights = (
         agreement.words([entry.stamp for entry in entries]),
         agreement.words([entry.weight for entry in entries]),

@@ -100,7 +100,7 @@ def _check_sums(parameters: Parameters, sums: Sequence[CellSum]) -> None:
     cells = {(cell.segment, cell.subgroups): cell for cell in parameters.parts}
     seen = set[tuple[int, tuple[int, ...]]]()
     for at, found in enumerate(sums):
-        cell = validate.instance(f"sums[{at}]", found, CellSum).cell
+        cell = found.cell
         validate.elements(f"sums[{at}].total", found.total, cell.ring.modulus, (cell.stop - cell.start,))
         if cells.get((cell.segment, cell.subgroups)) != cell:
             raise ParameterError(f"sums[{at}].cell", f"that of segment {cell.segment}", "a cell of the parameters")
