@@ -167,7 +167,7 @@ def test_buffers_are_announced_as_a_list_too() -> None:
         (lambda users: users.released(("0",), {1: (ONE,)}), "coalition = 'str': must be an integer"),
         (lambda users: users.released((0,), {1: (ONE,), "zz": ()}), "asked = 'str': must be an integer"),
         (lambda users: users.released((0,), {1: (0,)}), "asked = 'int': must be of the class Buffer"),
-        (lambda users: users.signed(1, (0,)), "received = 'int': must be of the class Buffer"),
+        (lambda users: users.signed(1, (0,)), r"received\[0\] = 'int': must be of the class Buffer"),
         (
             lambda users: active.equivocation(
                 semi_honest.every_column(replace(BASE["tiny"], d=4)), users, (0,), {1: (ONE,)}
