@@ -240,6 +240,14 @@ def test_the_number_of_uniform_symbols_is_none_or_more(noise: Any) -> None:
         module.decide_rows(1, [[1]], 0, [], ("s",))
 
 
+@pytest.mark.parametrize("wrong", [[1, 2, 3], None, 3, ["a", 1]])
+def test_a_row_that_does_not_fit_is_named_by_its_argument_and_place(wrong: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^(len\()?rows\[1\]"):
+        module.decide_rows(4, [[1, 1], wrong], 1, [[1]], ("s",))
+    with pytest.raises(ParameterError, match=r"^(len\()?allowed\[1\]"):
+        module.decide_rows(4, [[1, 1]], 1, [[1], wrong], ("s",))
+
+
 def test_names_of_secrets_are_text_also_where_nothing_leaks() -> None:
     names: Any = (1,)
     empty = np.zeros((0, 1), np.uint64)

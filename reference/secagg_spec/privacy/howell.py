@@ -33,6 +33,8 @@ class RowModule:
         The length n of a row.
     rows : iterable of sequences of int
         Generators; entries are taken modulo R.
+    name : str
+        What errors call the rows.
 
     Raises
     ------
@@ -42,14 +44,14 @@ class RowModule:
         A row has another length; they refuse that, too.
     """
 
-    def __init__(self, modulus: int, width: int, rows: Iterable[Sequence[int]] = ()) -> None:
+    def __init__(self, modulus: int, width: int, rows: Iterable[Sequence[int]] = (), *, name: str = "rows") -> None:
         self.modulus = validate.integer("modulus", modulus, 2)
         self.width = validate.integer("width", width, 0)
         self._pivots: dict[int, Row] = {}
         if not isinstance(rows, Iterable):
-            raise ParameterError("rows", validate.class_of(rows), "rows of integers")
+            raise ParameterError(name, validate.class_of(rows), "rows of integers")
         for at, row in enumerate(rows):
-            self._add(self._taken(f"rows[{at}]", row))
+            self._add(self._taken(f"{name}[{at}]", row))
 
     @property
     def size(self) -> int:

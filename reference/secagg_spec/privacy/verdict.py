@@ -233,7 +233,7 @@ def decide_rows(
     noise = validate.integer("noise", noise, 0, validate.MAX_COUNT)
     width = len(names)
     free = RowModule(R, noise + width, rows).vanishing(noise)
-    leak, base = RowModule(R, width, free), RowModule(R, width, allowed)
+    leak, base = RowModule(R, width, free), RowModule(R, width, allowed, name="allowed")
     joined = RowModule(R, width, [*base.rows, *leak.rows])
     index, withheld = joined.size // base.size, joined.size // leak.size
     excess = _generators(joined, base, names)
