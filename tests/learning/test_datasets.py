@@ -268,6 +268,10 @@ def test_samples_and_writers_of_other_kinds_are_refused() -> None:
     one = Samples(pixels, labels)
     with pytest.raises(LengthMismatch):
         Dataset("some", "Some", 10, one, one, np.zeros(3, np.int64))
+    with pytest.raises(ParameterError, match=r"^name = 'NoneType': must be of the class str$"):
+        Dataset(None, "Some", 10, one, one)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match=r"^title = 'int': must be of the class str$"):
+        Dataset("some", 3, 10, one, one)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("pixel", [np.nan, np.inf, -1e-45, 1.0000001, 255])

@@ -135,6 +135,7 @@ def test_folders_are_paths_or_text(tmp_path: Path) -> None:
         ({"raw": np.full((2, 3, 3), 2**53 + 1, np.uint64), "largest": 2.0**53}, "raw = 9007199254740993: "),
         ({"largest": np.inf}, "largest = inf: "),
         ({"largest": "1"}, "largest = '1': "),
+        ({"name": None}, "name = 'NoneType': must be of the class str$"),
         ({"labels": np.array([7])}, r"labels\.shape = \(1,\): must be \(2\)"),
         ({"labels": np.array([7, 10])}, r"labels\[1\] = 10: "),
         ({"labels": [7, 2]}, "labels = 'list': "),

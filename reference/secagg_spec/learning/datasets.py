@@ -86,6 +86,8 @@ class Dataset:
 
     Raises
     ------
+    ParameterError
+        The name or the title is no text.
     OutOfRange
         A label is outside the classes (EXP-02).
     LengthMismatch
@@ -101,6 +103,8 @@ class Dataset:
     hashes: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name in ("name", "title"):
+            validate.instance(name, getattr(self, name), str)
         object.__setattr__(self, "hashes", MappingProxyType(dict(validate.mapping("hashes", self.hashes))))
         check_labels("training labels", self.train.y, self.classes)
         check_labels("test labels", self.test.y, self.classes)

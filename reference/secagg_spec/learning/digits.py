@@ -36,7 +36,8 @@ class Digits:
     Raises
     ------
     ParameterError
-        The images are no array of real numbers or of another shape, there are none, or not as many as labels.
+        The name is no text, the images are no array of real numbers or of another shape, there are none, or not as many
+        as labels.
     OutOfRange
         The largest value is not above 0 and at most 10^150, a value is not between 0 and that, or a label is no digit.
     """
@@ -47,6 +48,7 @@ class Digits:
     labels: NDArray[np.int64]
 
     def __post_init__(self) -> None:
+        validate.instance("name", self.name, str)
         if validate.array("raw", self.raw, None).dtype.kind not in "uif":
             raise ParameterError("raw.dtype", str(self.raw.dtype), "a type of integers or real numbers")
         side = self.raw.shape[-1] if self.raw.ndim else None
