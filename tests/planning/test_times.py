@@ -147,6 +147,30 @@ def test_parts_are_those_of_two_lengths(given: dict[int, float]) -> None:
 
 
 @pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"users": 0}, "users = 0: must be an integer in "),
+        ({"e": -1}, "e = -1: must be an integer in "),
+        ({"e": 1.5}, "e = 1.5: must be an integer in "),
+        ({"seconds": float("nan")}, "seconds = nan: must be a finite number of at least 0"),
+        ({"seconds": -1.0}, "seconds = -1.0: must be a finite number of at least 0"),
+        ({"points": ((8, 2.0), (4, 1.0))}, r"points\[1\]\[0\] = 4: must be an integer in \[9, "),
+        ({"points": ((4, 1.0), (4, 2.0))}, r"points\[1\]\[0\] = 4: must be an integer in \[5, "),
+        ({"points": ((0, 1.0),)}, r"points\[0\]\[0\] = 0: must be an integer in \[1, "),
+        ({"points": ((4, 0.0),)}, r"points\[0\]\[1\] = 0.0: must be a finite number above 0"),
+        ({"points": (4, 1.0)}, r"points\[0\] = 'int': must be a number of users and its seconds"),
+        ({"points": ((4,),)}, r"points\[0\] = 'tuple': must be a number of users and its seconds"),
+    ],
+)
+def test_a_curve_goes_through_ascending_users_and_times_above_0(changed: dict[str, Any], said: str) -> None:
+    right: dict[str, Any] = {"users": 28, "seconds": 3.0, "points": ((4, 1.0), (8, 2.0)), "e": 2}
+    assert Curve(**right).at(28) == 3
+    with pytest.raises(ParameterError, match=f"^{said}"):
+        Curve(**{**right, **changed})
+
+
+@pytest.mark.requirement("ERR-02")
 @pytest.mark.parametrize("n", [0, -1, 2.5])
 def test_a_curve_is_for_one_user_or_more(n: Any) -> None:
     with pytest.raises(ParameterError, match=rf"^n = {n}: must be an integer >= 1"):

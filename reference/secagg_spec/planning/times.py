@@ -75,12 +75,32 @@ Points: TypeAlias = tuple[tuple[int, float], ...]
 
 @dataclass(frozen=True)
 class Curve:
-    """A part of the work: its seconds for some users here, how it grew in stored rounds, and its degree e."""
+    """A part of the work: its seconds for some users here, how it grew in stored rounds, and its degree e.
+
+    Raises
+    ------
+    ParameterError
+        The users are no integer above 0, e is none of at least 0, or the points no pairs with ascending users.
+    OutOfRange
+        The seconds are no finite number of at least 0, or those of a point not above 0.
+    """
 
     users: int
     seconds: float
     points: Points
     e: int
+
+    def __post_init__(self) -> None:
+        validate.integer("users", self.users, 1, validate.MAX_COUNT)
+        validate.integer("e", self.e, 0, validate.MAX_COUNT)
+        if not validate.finite(self.seconds) or self.seconds < 0:
+            raise OutOfRange("seconds", self.seconds, "a finite number of at least 0")
+        least = 1
+        for at, point in enumerate(validate.sequence("points", self.points, "pairs of users and seconds")):
+            n, seconds = validate.parts(f"points[{at}]", point, 2, "a number of users and its seconds")
+            least = validate.integer(f"points[{at}][0]", n, least, validate.MAX_COUNT) + 1
+            if not validate.finite(seconds) or seconds <= 0:
+                raise OutOfRange(f"points[{at}][1]", seconds, "a finite number above 0")
 
     def at(self, n: int) -> float:
         """Return the seconds for n users; raises `ParameterError` where n is no integer above 0."""
