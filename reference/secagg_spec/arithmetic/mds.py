@@ -15,7 +15,7 @@ import numpy as np
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
-from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.arithmetic.modular import DEFAULT_PRIME, PrimeField, is_prime
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import BadShare, LengthMismatch, ParameterError, TooFewSurvivors
 
@@ -43,11 +43,9 @@ class MaskCode:
 
     def __init__(self, field: PrimeField, N: int, U: int, T: int, points: Sequence[int] | None = None) -> None:
         self.field = field
-        self.N = validate.integer("N", N, 2, validate.MAX_COUNT)
+        self.N = validate.integer("N", N, 2, field.modulus - 1)
         self.U = validate.integer("U", U, 2, self.N)
         self.T = validate.integer("T", T, 1, self.U - 1)
-        if field.modulus <= self.N:
-            raise ParameterError("q", field.modulus, f"greater than N = {self.N}")
         self._points = default_points(self.N) if points is None else self._check_points(points)
 
     @cached_property
@@ -145,6 +143,20 @@ class MaskCode:
         expected = np.concatenate([self.field.matmul(part, rows) for part in powers])
         if not np.array_equal(expected, shares[self.U :]):
             raise BadShare(f"the {len(users)} shares do not lie on one codeword", users)
+
+
+def check_prime(q: int, N: int) -> int:
+    """Return q if it is a prime above N, so that each of N users has a point, and at most 2**32 (MDS-01).
+
+    Raises
+    ------
+    ParameterError
+        It is not, or N is not an integer in [1, 2^32 - 6].
+    """
+    N, q = validate.integer("N", N, 1, DEFAULT_PRIME - 1), validate.plain(q)
+    if type(q) is not int or not N < q <= DEFAULT_PRIME or not is_prime(q):
+        raise ParameterError("q", q, f"a prime in [{N + 1}, {DEFAULT_PRIME}]")
+    return q
 
 
 def default_points(N: int) -> range:

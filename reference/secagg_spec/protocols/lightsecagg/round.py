@@ -29,7 +29,7 @@ import numpy as np
 from secagg_spec import errors
 from secagg_spec.arithmetic import modular, validate
 from secagg_spec.arithmetic.guard import guard
-from secagg_spec.arithmetic.mds import MaskCode
+from secagg_spec.arithmetic.mds import MaskCode, check_prime
 from secagg_spec.arithmetic.validate import UintArray, frozen, read_only
 from secagg_spec.crypto import entropy
 from secagg_spec.crypto.channels import Channel, PlainChannel
@@ -60,11 +60,11 @@ class Parameters(validate.Plain):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not modular.is_prime(validate.integer("q", self.q, 2, modular.MAX_MODULUS)):
-            raise errors.ParameterError("q", self.q, "a prime")
+        validate.integer("N", self.N, 3, modular.DEFAULT_PRIME - 1)
+        check_prime(self.q, self.N)
         validate.integer("d", self.d, 1, validate.MAX_COUNT)
-        validate.integer("D", self.D, 0, validate.MAX_COUNT)
-        _ = self.code  # it refuses N, U and T that do not fit
+        validate.integer("D", self.D, 0, self.N - 3)
+        _ = self.code  # it refuses U and T that do not fit
         enough = max(self.U, self.T + 2)
         if enough > self.N - self.D:
             raise errors.ParameterError("N - D", self.N - self.D, f"at least max(U, T + 2) = {enough}")
