@@ -1234,7 +1234,7 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         "Parameters of BASecAgg",
         {"N": 2**53 + 1},
         ParameterError,
-        f"N = {2**53 + 1}: must be an integer in [2, {2**32 - 1}]",
+        f"N = {2**53 + 1}: must be an integer in [3, {2**32 - 6}]",
     ),
     (
         "aggregate_shares",

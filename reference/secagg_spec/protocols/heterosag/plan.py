@@ -85,8 +85,9 @@ class Parameters(secagg.Numbers):
         object.__setattr__(self, "k", self.N - 1)
         if not isinstance(self.matrix, str) or self.matrix not in MATRICES:
             raise ParameterError("matrix", self.matrix, " or ".join(repr(name) for name in MATRICES))
-        if self.d < self.count:
-            raise ParameterError("d", self.d, f"at least Z = {self.count}, one element for each segment")
+        if type(self.d) is not int or not self.count <= self.d <= validate.MAX_COUNT:
+            allowed = f"at least Z = {self.count}, one element for each segment, and at most {validate.MAX_COUNT}"
+            raise ParameterError("d", self.d, f"an integer of {allowed}")
         for cell in self.parts:
             validate.integer("the modulus of a cell", cell.ring.modulus, 2, MAX_MODULUS)
 
@@ -153,11 +154,10 @@ class Parameters(secagg.Numbers):
 
 def _check_counts(given: Parameters) -> None:
     N = validate.integer("N", given.N, 3, MAX_HOLDERS)
-    D, T = (validate.integer(name, getattr(given, name), low, N) for name, low in (("D", 0), ("T", 1)))
+    D, T = validate.integer("D", given.D, 0, N - 3), validate.integer("T", given.T, 1, N - 2)
     if N - D < T + 2:
         raise ParameterError("N - D", N - D, f"at least T + 2 = {T + 2}")
     validate.integer("t", given.t, T + 2, N - D)
-    validate.integer("d", given.d, 1, validate.MAX_COUNT)
 
 
 def _check_groups(given: Parameters) -> None:

@@ -53,10 +53,11 @@ class Parameters(secagg.Parameters):
         super().__post_init__()
         if not self.complete:
             raise errors.ParameterError("k", self.k, f"N - 1 = {self.N - 1} in the active profile")
-        if 2 * self.t <= self.N + self.T:
-            least = (self.N + self.T) // 2 + 1
-            raise errors.ParameterError("t", self.t, f"at least {least}, so that 2*t > N + T = {self.N + self.T}")
-        agreement.check_threshold(self.t, self.N, self.D, self.T)
+
+    @property
+    def signers(self) -> int:
+        """The smallest t with 2t > N + T: no two sets can both get so many signatures."""
+        return (self.N + self.T) // 2 + 1 if self.complete else 0
 
 
 PRESETS: Mapping[str, Parameters] = MappingProxyType(

@@ -84,18 +84,22 @@ class Graph(validate.Plain):
         return tuple(sorted(kept))
 
 
-def check_degree(N: int, k: int) -> int:
-    """Return k if a Harary graph of degree k on N users exists (SAG-01).
+def check_degree(N: int, k: int, most: int = validate.MAX_COUNT) -> int:
+    """Return k if a Harary graph of degree k on N users exists (SAG-01), and k is at most `most`.
 
     Raises
     ------
     ParameterError
-        k is neither N - 1 nor a number from 2 to N - 2 with k*N even, or N is no count of users.
+        k is neither N - 1 nor a number from 2 to N - 2 with k*N even, or above `most`; N is no count of users, or
+        `most` is below 2.
     """
     N, k = validate.integer("N", N, 2, validate.MAX_COUNT), validate.plain(k)
-    if type(k) is not int or (k != N - 1 and not (2 <= k < N - 1 and not k & N & 1)):
-        fewer = f", or {'even and ' * (N & 1)}in [2, {N - 2 - (N & 1)}]" if N > 3 else ""
-        raise ParameterError("k", k, f"N - 1 = {N - 1}{fewer}")
+    most = validate.integer("most", most, 2)
+    if type(k) is not int or k > most or (k != N - 1 and not (2 <= k < N - 1 and not k & N & 1)):
+        last = min(N - 2, most)
+        all_others = [f"N - 1 = {N - 1}"] if N - 1 <= most else []
+        fewer = [f"{'even and ' * (N & 1)}in [2, {last - (last & N & 1)}]"] if N > 3 else []
+        raise ParameterError("k", k, ", or ".join(all_others + fewer))
     return k
 
 

@@ -126,14 +126,19 @@ class Parameters(Numbers):
         validate.integer("d", self.d, 1, validate.MAX_COUNT)
         N = validate.integer("N", self.N, 3, validate.MAX_COUNT - 1)
         D, T = (
-            validate.integer("D", self.D, 0, validate.MAX_COUNT),
-            validate.integer("T", self.T, 1, validate.MAX_COUNT),
+            validate.integer("D", self.D, 0, N - 3),
+            validate.integer("T", self.T, 1, N - 2),
         )
         if N - D < T + 2:
             raise errors.ParameterError("N - D", N - D, f"at least T + 2 = {T + 2}")
-        validate.integer("k", check_degree(N, self.k), 2, shamir.MAX_HOLDERS - 1)
+        check_degree(N, self.k, shamir.MAX_HOLDERS - 1)
         low, high = (T + 2, N - D) if self.complete else (2, min(self.k + 1, N - D))
-        validate.integer("t", self.t, low, high)
+        validate.integer("t", self.t, max(low, self.signers), high)
+
+    @property
+    def signers(self) -> int:
+        """The smallest t that signatures need; 0 where nobody signs."""
+        return 0
 
     @cached_property
     def ring(self) -> modular.Ring:
