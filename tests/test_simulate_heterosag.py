@@ -295,7 +295,7 @@ HUGE = str(10**30)
         (["--users", "2"], "users = 2: must be an integer in [3, 65536]"),
         (["--users", "1000"], "at most 2097152 elements"),
         (["--users", HUGE], "users = "),
-        (["--length", "4"], "--length = 4: must be at least Z = 5"),
+        (["--length", "4"], "--length = 4: must be an integer of at least Z = 5"),
         (["--length", "0"], "length = 0"),
         (["--length", HUGE], "at most 2097152 elements"),
         (
@@ -317,7 +317,8 @@ HUGE = str(10**30)
         (["--colluders", "0"], "--colluders = 0"),
         (["--colluders", HUGE], "--colluders = "),
         (["--colluders", "4"], "group 0 has 5 and needs at least T + 2 = 6 users"),
-        (["--dropouts", "23"], "N - D = 2: must be at least T + 2 = 3"),
+        (["--dropouts", "23"], "--dropouts = 23: must be an integer in [0, 22]"),
+        (["--dropouts", "22", "--colluders", "2"], "N - D = 3: must be at least T + 2 = 4"),
         (["--threshold", "2"], "--threshold = 2: must be an integer in [3, 20]"),
         (["--byzantine", "25"], "byzantine = 25: must be an integer in [0, 24]"),
         (["--byzantine", "-1"], "byzantine = -1: must be an integer in [0, 24]"),

@@ -297,8 +297,16 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         "Parameters of HeteroSAg",
         {"d": 2},
         ParameterError,
-        "d = 2: must be at least Z = 3, one element for each segment",
+        "d = 2: must be an integer of at least Z = 3, one element for each segment, and at most 4294967295",
     ),
+    (
+        "Parameters of HeteroSAg",
+        {"d": 2**32},
+        ParameterError,
+        "d = 4294967296: must be an integer of at least Z = 3, one element for each segment, and at most 4294967295",
+    ),
+    ("Parameters of HeteroSAg", {"D": -1}, ParameterError, "D = -1: must be an integer in [0, 9]"),
+    ("Parameters of HeteroSAg", {"T": 12}, ParameterError, "T = 12: must be an integer in [1, 10]"),
     (
         "Parameters of HeteroSAg",
         {"matrix": ["cyclic"]},

@@ -134,6 +134,15 @@ def test_parameters_are_taken_exactly_inside_the_bounds() -> None:
                 Parameters(2, N, D, T, t, k, 1)
 
 
+@pytest.mark.requirement("SAG-50")
+@pytest.mark.parametrize("t", [1, 4, 5, 7])
+def test_the_threshold_that_is_refused_is_named_with_those_that_signatures_allow(t: int) -> None:
+    with pytest.raises(ParameterError, match=rf"^t = {t}: must be an integer in \[6, 6\]$"):
+        Parameters(R=2, N=8, D=2, T=3, t=t, k=7, d=1)
+    with pytest.raises(ParameterError, match=r"^k = 4: must be N - 1 = 7 in the active profile$"):
+        Parameters(R=2, N=8, D=2, T=3, t=4, k=4, d=1)
+
+
 @pytest.mark.requirement("ERR-02")
 def test_the_start_of_a_party_names_a_round_and_a_roster_that_are_none() -> None:
     state = stage(case_of(TINY), 0).states[SERVER]
