@@ -209,7 +209,7 @@ def test_colours_move_no_column() -> None:
         (["--groups", ""], "groups = '': must be an integer in [2, 35]"),
         (["--groups", "\u00b2"], "must be an integer in [2, 35]"),
         (["--groups", "9" * 30], "must be an integer in [2, 35]"),
-        (["--groups", "35", "--matrix", "perfect"], "subgroups = 35: must be at most 32, or such that"),
+        (["--groups", "35", "--matrix", "perfect"], "subgroups = 35: must be from 2 to 32, or such that"),
         (["--matrix", "latin"], "choose from"),
         (["--groups", "6", "--dropped", "6"], "dropped = 6: must be a group in [0, 6)"),
         (["--subgroups", "2,2", "--dropped", "4"], "dropped = 4: must be a subgroup in [0, 4)"),

@@ -56,7 +56,7 @@ START = {"session": bytes(16), "round": 0}
 HEADER = {**START, "sender": 0, "receiver": 1}
 COUNTS = {"N": 12, "D": 1, "T": 1, "t": 3, "d": 4, "sizes": (8, 4), "subgroups": (2, 1), "levels": (2, 3)}
 NUMBERS = {**COUNTS, "range": UNIT, "matrix": "perfect"}
-NO_MATRIX = "at most 32, or such that it or the number above it is p + 1 or 2p for a prime p, for a perfect matrix"
+NO_MATRIX = "from 2 to 32, or such that it or the number above it is p + 1 or 2p for a prime p and below 2**32, for a perfect matrix"
 SAMPLED = ("sealing_key", "masking_key", "self_seed", "key_coefficients", "seed_coefficients", "coefficients")
 REALS = np.array([0.5, -0.25, 1.0, -1.0])
 ROWS = tuple(f"matrix[{at}]" for at in range(4))
@@ -261,8 +261,15 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         "perfect_factorisation",
         {"points": 36},
         ParameterError,
-        "points = 36: must be 2, p + 1, 2p, 16 or 28, for an odd prime p",
+        "points = 36: must be 2, p + 1, 2p, 16 or 28, for an odd prime p, and below 4294967295",
     ),
+    (
+        "perfect_factorisation",
+        {"points": 2**32},
+        ParameterError,
+        "points = 4294967296: must be 2, p + 1, 2p, 16 or 28, for an odd prime p, and below 4294967295",
+    ),
+    ("perfect", {"count": -1}, ParameterError, f"subgroups = -1: must be {NO_MATRIX}"),
     (
         "perfect",
         {"count": 35},

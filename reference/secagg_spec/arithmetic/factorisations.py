@@ -33,6 +33,8 @@ STARTERS = MappingProxyType(
 def perfect_factorisation(points: int) -> tuple[Factor, ...]:
     """Return the factors of a perfect one-factorisation, each a tuple of ascending pairs: n (n - 1) / 2 pairs in all.
 
+    Time and memory grow with the square of n: some 100 bytes a pair.
+
     Parameters
     ----------
     points : int
@@ -43,7 +45,10 @@ def perfect_factorisation(points: int) -> tuple[Factor, ...]:
     ParameterError
         n is odd, or not one of 2, p + 1, 2p, 16, 28 for an odd prime p, the sizes constructed here (HSA-06).
     """
-    points = validate.integer("points", points, 2, validate.MAX_COUNT)
+    points = validate.plain(points)
+    allowed = f"2, p + 1, 2p, 16 or 28, for an odd prime p, and below {validate.MAX_COUNT}"
+    if type(points) is not int or not 2 <= points < validate.MAX_COUNT:
+        raise ParameterError("points", points, allowed)
     if points == 2:
         return (((0, 1),),)
     if points % 2 == 0 and is_prime(points - 1):
@@ -52,7 +57,7 @@ def perfect_factorisation(points: int) -> tuple[Factor, ...]:
         return _twice_a_prime(points // 2)
     if points in STARTERS:
         return _from_starter(points, STARTERS[points])
-    raise ParameterError("points", points, "2, p + 1, 2p, 16 or 28, for an odd prime p")
+    raise ParameterError("points", points, allowed)
 
 
 def _reflected(row: int, prime: int) -> list[Pair]:

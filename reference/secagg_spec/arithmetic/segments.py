@@ -58,14 +58,12 @@ def perfect(count: int) -> Matrix:
     ParameterError
         No perfect one-factorisation of `count` points is constructed here (HSA-06).
     """
-    count = validate.integer("subgroups", count, 2, validate.MAX_COUNT)
     try:
+        count = validate.integer("count", count, 2, validate.MAX_COUNT - 1)
         factors = perfect_factorisation(count + count % 2)
     except ParameterError:
-        allowed = (
-            "at most 32, or such that it or the number above it is p + 1 or 2p for a prime p, for a perfect matrix"
-        )
-        raise ParameterError("subgroups", count, allowed) from None
+        allowed = "from 2 to 32, or such that it or the number above it is p + 1 or 2p for a prime p and below 2**32"
+        raise ParameterError("subgroups", count, f"{allowed}, for a perfect matrix") from None
     rows = tuple(_row(tuple(point for point in pair if point < count) for pair in factor) for factor in factors)
     return rows if count % 2 else (*rows, _row((a,) for a in range(count)))
 
