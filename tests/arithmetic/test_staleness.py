@@ -19,6 +19,7 @@ from secagg_spec.arithmetic.staleness import (
     admissible_weights,
     floor_weight,
     fraction,
+    least_level,
     realised_weight,
 )
 from secagg_spec.errors import OutOfRange, ParameterError
@@ -85,6 +86,16 @@ def test_a_rational_weight_is_the_formula(s: Staleness, c_g: int, tau: int, k: i
     below = math.floor(y)
     assert floor_weight(s, c_g, tau) == below
     assert rounded(s, c_g, tau, k) == below + (Fraction(k, DRAWS) < y - below)
+
+
+@pytest.mark.requirement("STL-04")
+@given(functions, taus)
+def test_the_least_level_is_the_first_whose_weight_does_not_vanish(s: Staleness, tau: int) -> None:
+    least, (n, d, r) = least_level(s, tau), s.power(tau)
+    assert least**r * n >= d > (least - 1) ** r * n
+    if least <= 2**32:
+        assert floor_weight(s, least, tau) >= 1
+        assert least == 1 or floor_weight(s, least - 1, tau) == 0
 
 
 @pytest.mark.requirement("STL-04", "STL-06")

@@ -544,6 +544,7 @@ CALLS: dict[str, Call] = {
     "Staleness.power": method(staleness.Staleness.polynomial(1), "power", tau=3),
     "read": Call(staleness.read, {"text": "polynomial:1/2"}, {"name": "text"}),
     "floor_weight": Call(staleness.floor_weight, {"c_g": 64, "tau": 2}, {"staleness": LATE}),
+    "least_level": Call(staleness.least_level, {"tau": 2}, {"staleness": LATE}),
     "admissible_weights": Call(staleness.admissible_weights, {"c_g": 64, "tau": 2}, {"staleness": LATE}),
     "realised_weight": Call(
         staleness.realised_weight, {"c_g": 64, "tau": 2, "draw": 0.5}, {"staleness": LATE}
@@ -1182,6 +1183,7 @@ FINE = {"modulus": 2**32, "K": 2**20, "c_l": 2**32}
 PHASES = "a phase of users: share, upload, recover"
 GIVEN = "given for every user that takes part in"
 _OF_W = "must be an integer of at least 4, so that 2*W > N + T = 6, and at most N - D = 4"
+_OF_C = ": at least 1 / s(tau_max) for tau_max = 2"
 REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("Ring", {"modulus": 1}, ParameterError, "modulus = 1: must be an integer in [2, 4294967296]"),
     ("Ring", {"modulus": 2**32 + 1}, ParameterError, "modulus = 4294967297: must be an integer in [2, 4294967296]"),
@@ -1234,6 +1236,14 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("run_round", {"dropouts": {"share": [5]}}, UnknownUser, "dropouts['share'] = 5: must be a user in [0, 5)"),
     ("run_round", {"dropouts": {"nap": [0]}}, ParameterError, f"dropouts = 'nap': must be {PHASES}"),
     ("run_round", {"dropouts": TWICE}, ParameterError, "dropouts['upload'] = 0: must be a user that drops out once"),
+    ("Parameters of BASecAgg", {"c_g": -1}, ParameterError, f"c_g = -1: must be an integer in [3, {2**32}]{_OF_C}"),
+    ("Parameters of BASA", {"c_g": 1}, ParameterError, f"c_g = 1: must be an integer in [2, {2**32}]{_OF_C[:-1]}1"),
+    (
+        "check_levels",
+        {"tau_max": 2**31 - 1, "staleness": staleness.Staleness.polynomial(1000)},
+        ParameterError,
+        f"c_g = 3: must be above {2**32}, and never is{_OF_C[:-1]}{2**31 - 1}",
+    ),
     ("check_levels", FINE, ParameterError, f"c_l * K * c_g = {3 * 2**52}: must be at most 2**53"),
     (
         "Parameters of BASecAgg",

@@ -182,6 +182,18 @@ def floor_weight(staleness: Staleness, c_g: int, tau: int) -> int:
     return _root(validate.integer("c_g", c_g, 1, MAX_LEVEL) ** r * n // d, r)
 
 
+def least_level(staleness: Staleness, tau: int) -> int:
+    """Return 1 / s(tau), rounded up: the smallest c_g with c_g s(tau) >= 1, which may be above 2**32.
+
+    Raises
+    ------
+    ParameterError
+        tau is not an integer in ``[0, 2**32)`` (STL-02).
+    """
+    n, d, r = staleness.power(tau)
+    return _root(-(-d // n) - 1, r) + 1
+
+
 def realised_weight(staleness: Staleness, c_g: int, tau: int, draw: float, *, name: str = "draw") -> int:
     """Return floor(y) + 1 where draw < y - floor(y), else floor(y), for y = c_g s(tau).
 

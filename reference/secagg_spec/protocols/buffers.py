@@ -11,7 +11,7 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring
 from secagg_spec.arithmetic.quantizer import MAX_LEVEL
-from secagg_spec.arithmetic.staleness import Staleness, floor_weight
+from secagg_spec.arithmetic.staleness import Staleness, least_level
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 
@@ -40,15 +40,16 @@ def check_levels(name: str, modulus: int, K: int, c_l: int, c_g: int, tau_max: i
     K = validate.integer("K", K, 1, validate.MAX_COUNT)
     tau_max = validate.integer("tau_max", tau_max, 0, MAX_STALENESS)
     c_l = validate.integer("c_l", c_l, 1, MAX_LEVEL)
-    c_g = validate.integer("c_g", c_g, 1, MAX_LEVEL)
     if not isinstance(staleness, Staleness):
         raise ParameterError("staleness", staleness, "a staleness function")
+    c_g, least = validate.plain(c_g), least_level(staleness, tau_max)
+    if type(c_g) is not int or not least <= c_g <= MAX_LEVEL:
+        allowed = f"an integer in [{least}, {MAX_LEVEL}]" if least <= MAX_LEVEL else f"above {MAX_LEVEL}, and never is"
+        raise ParameterError("c_g", c_g, f"{allowed}: at least 1 / s(tau_max) for tau_max = {tau_max}")
     if K * c_g > (modulus - 1) // 2:
         raise ParameterError("K * c_g", K * c_g, f"at most ({name} - 1) // 2 = {(modulus - 1) // 2}")
     if c_l * K * c_g > _EXACT:
         raise ParameterError("c_l * K * c_g", c_l * K * c_g, "at most 2**53")
-    if floor_weight(staleness, c_g, tau_max) < 1:
-        raise ParameterError("c_g", c_g, f"at least 1 / s(tau_max) for tau_max = {tau_max}")
 
 
 def budget(ring: Ring, total_weight: int) -> int:

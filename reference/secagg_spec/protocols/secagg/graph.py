@@ -97,7 +97,7 @@ def check_degree(N: int, k: int, most: int = validate.MAX_COUNT) -> int:
     most = validate.integer("most", most, 2)
     if type(k) is not int or k > most or (k != N - 1 and not (2 <= k < N - 1 and not k & N & 1)):
         last = min(N - 2, most)
-        all_others = [f"N - 1 = {N - 1}"] if N - 1 <= most else []
+        all_others = [f"N - 1 = {N - 1}"] if most >= N - 1 else []
         fewer = [f"{'even and ' * (N & 1)}in [2, {last - (last & N & 1)}]"] if N > 3 else []
         raise ParameterError("k", k, ", or ".join(all_others + fewer))
     return k
