@@ -199,8 +199,10 @@ def test_counts_are_those_of_each_user_and_label() -> None:
     ("kind", "users", "alpha", "said"),
     [
         ("dirchlet", 2, 1.0, "dirichlet is close"),
-        ("iid", 0, None, r"an integer in \[1, 1000000\]"),
-        ("iid", 10**9, None, r"an integer in \[1, 1000000\]"),
+        ("iid", 0, None, r"^users = 0: must be an integer in \[1, 3\] with the partition iid$"),
+        ("iid", 10**9, None, r"^users = 1000000000: must be an integer in \[1, 3\] with the partition iid$"),
+        ("dirichlet", "2", 1.0, r"^users = '2': must be an integer in \[1, 3\] with the partition dirichlet$"),
+        ("iid", 4, None, "^users = 4: must be at most 3 with the partition iid: user 3 would hold no sample$"),
         ("dirichlet", 10**6, 1.0, "^users = 1000000: must be at most 3 with the partition dirichlet"),
         ("dirichlet", 2, "1", r"alpha = '1': must be a number in"),
         ("iid", 2, 1.0, "left out with the partition iid"),
@@ -241,6 +243,6 @@ def test_more_cuts_of_classes_than_take_seconds_are_refused() -> None:
     found = dataset([0] * 64)
     many = Dataset("many", "Many", 2**14 + 1, found.train, found.test)
     with pytest.raises(
-        ParameterError, match=r"^users \* dataset\.classes = 1048640: must be an integer in \[1, 1048576\]$"
+        ParameterError, match=r"^users = 64: must be at most 63 .*: there are 64 samples and 16385 classes$"
     ):
         partitions.split(many, "dirichlet", 64, np.random.default_rng(0), 1.0)

@@ -56,7 +56,10 @@ START = {"session": bytes(16), "round": 0}
 HEADER = {**START, "sender": 0, "receiver": 1}
 COUNTS = {"N": 12, "D": 1, "T": 1, "t": 3, "d": 4, "sizes": (8, 4), "subgroups": (2, 1), "levels": (2, 3)}
 NUMBERS = {**COUNTS, "range": UNIT, "matrix": "perfect"}
-NO_MATRIX = "from 2 to 32, or such that it or the number above it is p + 1 or 2p for a prime p and below 2**32, for a perfect matrix"
+NO_MATRIX = (
+    "from 2 to 32, or such that it or the number above it is p + 1 or 2p for a prime p and below 2**32, "
+    "for a perfect matrix"
+)
 SAMPLED = ("sealing_key", "masking_key", "self_seed", "key_coefficients", "seed_coefficients", "coefficients")
 REALS = np.array([0.5, -0.25, 1.0, -1.0])
 ROWS = tuple(f"matrix[{at}]" for at in range(4))

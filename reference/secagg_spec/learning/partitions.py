@@ -59,13 +59,16 @@ def split(
         `alpha` is outside its range.
     """
     validate.one_of("partition", kind, PARTITIONS)
-    users = validate.integer("users", users, 1, _MOST_USERS)
     if not len(dataset.train):
         raise LengthMismatch("len(dataset.train)", 0, "one sample or more")
+    users, most = validate.plain(users), _most(dataset, kind)
+    if type(users) is not int or not 1 <= users <= _MOST_USERS:
+        raise ParameterError("users", users, f"an integer in [1, {most}] with the partition {kind}")
     parts = _divided(dataset, kind, users, rng, _checked(kind, alpha))
     empty = next((user for user, part in enumerate(parts) if not part.size), None)
     if empty is not None:
-        raise ParameterError("users", users, f"fewer with the partition {kind}: user {empty} would hold no sample")
+        fewer = "fewer" if users <= most else f"at most {most}"
+        raise ParameterError("users", users, f"{fewer} with the partition {kind}: user {empty} would hold no sample")
     return parts
 
 
@@ -114,6 +117,22 @@ def _checked(kind: str, alpha: float | None) -> float:
     return float(alpha)
 
 
+def _most(dataset: Dataset, kind: str) -> int:
+    """Return the most users that a partition allows; with ``dirichlet`` one of them may still hold no sample."""
+    if kind == "writers":
+        return len(_written(dataset))
+    cuts = _MOST_CUTS // dataset.classes if kind == "dirichlet" else _MOST_USERS
+    return min(len(dataset.train), cuts, _MOST_USERS)
+
+
+def _written(dataset: Dataset) -> IntArray:
+    """Return the writers of a data set, ascending."""
+    if dataset.writers is None:
+        allowed = [kind for kind in PARTITIONS if kind != "writers"]
+        raise ParameterError("partition", "writers", f"one of {', '.join(allowed)}: {dataset.name} names no writers")
+    return np.unique(dataset.writers)
+
+
 # ------------------------------------------------------------------------------------------------ the partitions
 
 
@@ -138,9 +157,9 @@ def _by_class(dataset: Dataset, users: int) -> Parts:
 
 
 def _dirichlet(dataset: Dataset, users: int, rng: np.random.Generator, alpha: float) -> Parts:
-    if users > (most := len(dataset.train)):
-        raise ParameterError("users", users, f"at most {most} with the partition dirichlet: there are so many samples")
-    validate.integer("users * dataset.classes", users * dataset.classes, 1, _MOST_CUTS)
+    if users > (most := _most(dataset, "dirichlet")):
+        there = f"there are {len(dataset.train)} samples and {dataset.classes} classes"
+        raise ParameterError("users", users, f"at most {most} with the partition dirichlet: {there}")
     classes = (np.flatnonzero(dataset.train.y == label) for label in range(dataset.classes))
     cut = [_cut(members, users, rng, alpha) for members in classes]
     return tuple(np.concatenate(own) for own in zip(*cut, strict=True))
@@ -153,10 +172,7 @@ def _cut(members: IntArray, users: int, rng: np.random.Generator, alpha: float) 
 
 
 def _writers(dataset: Dataset, users: int) -> Parts:
-    if dataset.writers is None:
-        allowed = [kind for kind in PARTITIONS if kind != "writers"]
-        raise ParameterError("partition", "writers", f"one of {', '.join(allowed)}: {dataset.name} names no writers")
-    known = np.unique(dataset.writers)[:users]
+    known = _written(dataset)[:users]
     found = [np.flatnonzero(dataset.writers == writer) for writer in known]
     return tuple(found + [np.empty(0, dtype=np.int64)] * (users - len(found)))
 
