@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.sealing import OVERHEAD
-from secagg_spec.errors import ParameterError, TooFewSurvivors, UnknownUser
+from secagg_spec.errors import DuplicateUser, ParameterError, TooFewSurvivors, UnknownUser
 from secagg_spec.privacy import multiround as participation
 from secagg_spec.privacy.heterosag import Plan
 from secagg_spec.privacy.secagg import components
@@ -267,6 +267,22 @@ def test_any_seed_gives_right_sums_where_users_come_one_by_one(seed: int, chosen
     for term in made.summed:
         assert term.vector == plain(made, term.name)
     assert [moment.key for moment in made.moments] == [moment.key for moment in recorded(*chosen).moments]
+
+
+@pytest.mark.parametrize(
+    ("scribe", "phases", "phase"),
+    [
+        (of_lightsecagg.LightSecAgg(bytes(8)), lightsecagg.PHASES, "upload"),
+        (of_secagg.SecAgg(bytes(8)), secagg.PHASES, "masked_input"),
+    ],
+)
+def test_steps_of_another_round_are_named(scribe: Any, phases: Sequence[str], phase: str) -> None:
+    synchronous(scribe, Fate("nobody", dict.fromkeys(phases, ())), 4)
+    step = next(e for e in scribe.network.transcript if e.step.phase == phase and e.party == 1)
+    with pytest.raises(UnknownUser, match=r"^seen = 9: must be a user in \[0, \d+\)$"):
+        scribe.views([replace(step, party=9)], ())
+    with pytest.raises(DuplicateUser, match=r"^seen = 1: must be a user that is named once$"):
+        scribe.views([step, step], ())
 
 
 def test_a_seed_determines_a_recording() -> None:

@@ -47,7 +47,7 @@ BY_PROGRAM = {
 }  # fmt: skip
 """Arguments that the program names itself: a field of a message, a phase, how many users are measured, what a given
 function takes, how many bytes are drawn; terms are pairs, which a type checker sees."""
-NAMED = {"cyclic": {"subgroups"}, "perfect": {"subgroups"}, "fields": {"field"}, "read": {"alpha"}}
+NAMED = {"perfect": {"subgroups"}, "fields": {"field"}, "read": {"alpha"}}
 """Names in errors that are no argument: what a count counts, an entry of many, a part of a text."""
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _RANGE = re.compile(r"an integer in \[(-?\d+), (-?\d+)\]")

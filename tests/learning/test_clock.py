@@ -311,7 +311,7 @@ def test_plans_that_do_not_fit_are_refused() -> None:
         Buffered(4, 4, 2)
     with pytest.raises(ParameterError, match="users"):  # the sum of the others wraps as an integer of numpy (ERR-02)
         Buffered(np.uint8(200), np.uint8(200), np.uint8(100))  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="visits"):
+    with pytest.raises(ParameterError, match=r"^costs\.visits = "):
         buffered(Buffered(5, 4, 2), 1, Work(1, 1), Costs(visits=(1.0,)), 0)
     with pytest.raises(ParameterError, match="costs"):
         synchronous([[0]], Work(1, 1), Costs(visits=(1.0,)), 0)

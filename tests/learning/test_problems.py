@@ -222,8 +222,11 @@ def test_samples_as_points() -> None:
         (("network", 2, 2, 10**400), "decay"),
         (("network", 2, 2, True), "decay"),
         (("network", 2, 2, 1e71), r"^decay = 1e\+71: must be a number in \[0, 1e\+70\]$"),
-        (("network", 2**40, 2, 0.0), "^d = "),
-        (("regression", 2**40, 2, 0.0), r"^d = 2199023255552: must be an integer in \[1, 268435456\]$"),
+        (("network", 2**40, 2, 0.0), r"^inputs, classes = \[1099511627776, 2\]: "),
+        (
+            ("regression", 2**27, 3, 0.0),
+            r"^inputs, classes = \[134217728, 3\]: must be such that .* are at most 268435456, and not 402653184$",
+        ),
     ],
 )
 def test_what_is_no_problem_is_refused(arguments: tuple[Any, ...], fault: str) -> None:

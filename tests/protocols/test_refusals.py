@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import cache, reduce
 from itertools import product
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -70,6 +70,8 @@ from secagg_spec.events import Event, Schedule
 from secagg_spec.protocols import agreement, begun, buffers, codec
 from secagg_spec.protocols import steps as shape
 from secagg_spec.protocols.basa import buffers as basa_buffers
+from secagg_spec.protocols.basa import cores as basa_cores
+from secagg_spec.protocols.basa import messages
 from secagg_spec.protocols.basecagg import active as basecagg_active
 from secagg_spec.protocols.basecagg import round as basecagg
 from secagg_spec.protocols.basecagg import runs as basecagg_runs
@@ -1298,6 +1300,13 @@ EPOCH = Epoch(KEY, SESSION, 1, 3, True)
 A_SOURCE = "must be a source of bytes, with a method take"
 SEVEN: Any = 7
 BOUND = sealing.Context("p", KEY, SESSION, 1, 1)
+KNOWN = messages.Session(
+    basa_cores.PRESETS["tiny"],
+    SESSION,
+    boxes.PER_POSITION,
+    keys.Roster(tuple(bytes([at]) * 32 for at in range(6))),
+    KEY,
+)
 NAMED: list[tuple[Callable[[], object], str]] = [
     (lambda: lightsecagg.mask_update(FIELD, SEVEN, ONES[0]), "update = 'int': must be a numpy array of dtype uint64"),
     (lambda: lightsecagg.mask_update(FIELD, ONES[0], vector([1])), "mask.shape = (1,): must be (3)"),
@@ -1428,6 +1437,11 @@ NAMED: list[tuple[Callable[[], object], str]] = [
         lambda: secagg_active.user_start(SIGNED_ROUND, 0, vector([1, 2, 3]), KEY[:31], SIGNERS),
         "len(signing) = 31: must be 32 bytes",
     ),
+    (lambda: KNOWN.keys_signed(-1, b""), "number = -1: must be an integer in [0, 4294967295]"),
+    (lambda: KNOWN.keys_signed(0, cast(Any, "x")), "published = 'str': must be bytes"),
+    (lambda: KNOWN.boxes_signed(0, -1, (0, 0, 0), b""), "user = -1: must be an integer in [0, 4294967295]"),
+    (lambda: KNOWN.boxes_signed(0, 1, (0, -1, 0), b""), "upload[1] = -1: must be an integer in [0, 4294967295]"),
+    (lambda: KNOWN.boxes_signed(0, 1, (0, 1, 0), cast(Any, "x")), "digests = 'str': must be bytes"),
 ]
 
 

@@ -46,7 +46,7 @@ def cyclic(count: int) -> Matrix:
 
     Time and memory grow with the square of `count`, here and in the functions below.
     """
-    count = validate.integer("subgroups", count, 2, validate.MAX_COUNT)
+    count = validate.integer("count", count, 2, validate.MAX_COUNT)
     return tuple(_row((a, (row + 1 - a) % count) for a in range(count)) for row in range(count))
 
 
@@ -70,13 +70,13 @@ def perfect(count: int) -> Matrix:
 
 def separate(count: int) -> Matrix:
     """Return the matrix of the naive scheme: each subgroup runs SecAgg by itself, on every segment."""
-    count = validate.integer("subgroups", count, 1, validate.MAX_COUNT)
+    count = validate.integer("count", count, 1, validate.MAX_COUNT)
     return (_row((a,) for a in range(count)),) * count
 
 
 def joint(count: int) -> Matrix:
     """Return the matrix in which all subgroups are one cell, as in SecAgg."""
-    count = validate.integer("subgroups", count, 1, validate.MAX_COUNT)
+    count = validate.integer("count", count, 1, validate.MAX_COUNT)
     return (_row([range(count)]),) * count
 
 

@@ -220,7 +220,7 @@ def buffered(plan: Buffered, steps: int, work: Work, costs: Costs, seed: int) ->
     validate.integer("steps", steps, 1, MOST_UPDATES // plan.buffer)
     validate.instance("work", work, Work)
     if len(validate.instance("costs", costs, Costs).visits) not in (0, plan.buffer):
-        raise ParameterError("visits", list(costs.visits), f"none, or {plan.buffer}: one for each position")
+        raise ParameterError("costs.visits", list(costs.visits), f"none, or {plan.buffer}: one for each position")
     queue = _Queue(plan, steps, work, costs, seed)
     for place in range(plan.at_once):
         queue.clock.process(queue.place(place))

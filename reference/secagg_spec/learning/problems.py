@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.validate import RealArray
-from secagg_spec.errors import LengthMismatch, OutOfRange
+from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.learning.datasets import Samples
 from secagg_spec.learning.digits import numbers_of_samples
 
@@ -152,7 +152,9 @@ class Problem(validate.Plain, ABC):
         super().__post_init__()
         validate.integer("inputs", self.inputs, 1)
         validate.integer("classes", self.classes, 2)
-        validate.integer("d", self.d, 1, _MOST)
+        if self.d > _MOST:
+            given = f"such that the parameters are at most {_MOST}, and not {self.d}"
+            raise ParameterError("inputs, classes", [self.inputs, self.classes], given)
         if not validate.finite(self.decay) or not 0 <= self.decay <= _LARGEST:
             raise OutOfRange("decay", self.decay, f"a number in [0, {_LARGEST:.0e}]")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
@@ -117,7 +118,8 @@ class LightSecAgg:
 
     def views(self, seen: Sequence[Event], coalition: Collection[int]) -> Sequence[View]:
         """Return what the server and a coalition see after some steps, column by column."""
-        uploaded = tuple(e.party for e in seen if (e.step.phase, e.step.role) == ("upload", Role.USER))
+        users = [e.party for e in seen if (e.step.phase, e.step.role) == ("upload", Role.USER)]
+        uploaded = validate.users("seen", users, self.parameters.N)
         answered = [e for e in seen if (e.step.phase, e.step.role) == ("recover", Role.USER)]
         asked = dict.fromkeys((e.party for e in answered), self._surviving())
         happened = Situation(self._surviving(), uploaded, asked)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.modular import Ring
@@ -188,7 +189,8 @@ class Masked:
         """Return what the server got in some steps."""
         taken = {(event.step.phase, event.step.role): event for event in seen}
         sharers = self._announced(taken, "share_keys", "sharers")
-        uploaded = tuple(e.party for e in seen if (e.step.phase, e.step.role) == ("masked_input", Role.USER))
+        users = [e.party for e in seen if (e.step.phase, e.step.role) == ("masked_input", Role.USER)]
+        uploaded = validate.users("seen", users, self.parameters.N)
         shares = [m for e in seen for m in e.sent if isinstance(m, UnmaskShares)]
         answers = {m.sender: Answer(m.survivors, m.dropped) for m in shares}
         return Situation(sharers, self._announced(taken, "masked_input", "survivors"), uploaded, answers)

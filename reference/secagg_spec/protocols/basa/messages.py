@@ -216,14 +216,19 @@ class Session:
 
     def keys_signed(self, number: int, published: bytes) -> bytes:
         """Return the bytes that the authority signs for the public keys of an epoch (BAA-08)."""
-        return signed_fields(self._context(number, EpochKeys), "epoch-keys", AUTHORITY, (published,))
+        return signed_fields(
+            self._context(number, EpochKeys), "epoch-keys", AUTHORITY, (validate.octets("published", published),)
+        )
 
     def boxes_signed(self, number: int, user: int, upload: tuple[int, int, int], digests: bytes) -> bytes:
         """Return the bytes that a user signs for the position, stamp and weight of an upload and its boxes (BAA-34)."""
-        content = (*(words([value]) for value in upload), digests)
+        numbers = [validate.integer(f"upload[{at}]", value, 0, validate.MAX_COUNT) for at, value in enumerate(upload)]
+        validate.integer("user", user, 0, validate.MAX_COUNT)
+        content = (*(words([value]) for value in numbers), validate.octets("digests", digests))
         return signed_fields(self._context(number, PositionUpload), "boxes", user, content)
 
     def _context(self, number: int, kind: type[codec.Message]) -> Context:
+        validate.integer("number", number, 0, validate.MAX_COUNT)
         return Context(PROTOCOL, self.hash, self.id, number, kind.TYPE)
 
     def check_position(self, message: codec.Message, position: int) -> None:
