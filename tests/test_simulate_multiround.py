@@ -116,10 +116,15 @@ def test_large_families_are_told_by_their_power_of_ten(capsys: pytest.CaptureFix
     assert f"has about 10**{len(str(500 * 499 * 498 // 6)) - 1} sets of 3 batches" in out
 
 
+def test_a_batch_of_three_users_has_one_colluder(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "--batch", "3")
+    assert code == 0
+    assert "in 8 batches of T = 3, K = 12 of them in a round, c = 1 may collude" in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["--batch", "3"], "--batch = 3: must be at least c + 2 = 4"),
         (["--batch", "5"], "--chosen = 12: must be a multiple of T = 5"),
         (["--strategy", "partition"], "--batch = 4: must be 12 for the strategy 'partition'"),
         (["--colluders", "0"], "--colluders = 0: must be an integer"),
@@ -130,6 +135,8 @@ def test_large_families_are_told_by_their_power_of_ten(capsys: pytest.CaptureFix
         (["--lost", "1"], "lost = '1': must be at least 0 and below 1"),
         (["--users", "2"], "--users = 2: must be an integer in [3, 4294967295]"),
         (["--users", "3"], "--chosen = 12: must be an integer in [3, 3]"),
+        (["--colluders", "3"], "--colluders = 3: must be an integer in [1, 2]"),
+        (["--batch", "3", "--colluders", "2"], "--colluders = 2: must be an integer in [1, 1]"),
         (["--batch", "2"], "--batch = 2: must be an integer in [3, 12]"),
         (["--users", "0"], "users = 0: must be an integer"),
         (["--batch", "13"], "--batch = 13: must be an integer in [3, 12]"),

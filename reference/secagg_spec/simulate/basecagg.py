@@ -130,19 +130,22 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _parameters(options: argparse.Namespace) -> Parameters:
-    N, K = validate.integer("users", options.users, 3, 2**16), options.buffer
-    T = colluders(options.colluders, max(1, min(N // 4, K - 2)), N - 2)
+    N = validate.integer("users", options.users, 3, 2**16)
+    K = validate.integer("buffer", options.buffer, 3, N)
+    T = colluders(options.colluders, min(max(1, N // 4), K - 2), K - 2)
     active = options.profile == "active"
+    most = N - (N + T) // 2 - 1 if active else N - T - 1
     D = (
-        max(0, min(N // 4, N - (N + T) // 2 - 1 if active else N - T - 1))
+        max(0, min(N // 4, most))
         if options.dropouts is None
-        else validate.integer("dropouts", options.dropouts, 0, N - T - 1)
+        else validate.integer("dropouts", options.dropouts, 0, most)
     )
     U = N - D if options.answers is None else options.answers
+    if options.answers is not None:
+        validate.integer("answers", U, T + 1, N - D)
     numbers = {"q": options.modulus, "N": N, "D": D, "U": U, "T": T, "d": options.length, "K": K}
     levels = {"c_l": options.update_level, "c_g": options.weight_level, "tau_max": options.max_staleness}
     refuse_large("users * users + users * length", N * N + N * validate.integer("length", options.length, 1))
-    K = validate.integer("buffer", K, 3 if options.colluders is None else T + 2, N)
     parameters = Parameters(**numbers, **levels, staleness=read("--staleness", options.staleness))
     if active:
         fewest = max((N + T) // 2 + 1, U)

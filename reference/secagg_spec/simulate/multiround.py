@@ -24,7 +24,7 @@ from secagg_spec.protocols.multi_round.runs import Outcome, Turn, run_session
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import SERVER, Event, Network, Role
 from secagg_spec.selection import batches, strategies
-from secagg_spec.simulate.inputs import BOX_ELEMENTS, refuse_large, seed_bytes
+from secagg_spec.simulate.inputs import BOX_ELEMENTS, colluders, refuse_large, seed_bytes
 from secagg_spec.simulate.narration import counted, shown, users_in_words
 from secagg_spec.terminal import painted
 
@@ -45,7 +45,12 @@ def add_options(parser: Any) -> None:
     add = parser.add_argument
     add("--chosen", type=int, default=12, metavar="K", help="users of one round (12)")
     add("--batch", type=int, default=4, metavar="T", help="users of a batch (4)")
-    add("--colluders", type=int, default=2, metavar="c", help="users that may collude with the server (2)")
+    add(
+        "--colluders",
+        type=int,
+        metavar="c",
+        help="users that may collude with the server (2, or 1 if a batch has 3 users)",
+    )
     add("--rounds", type=int, default=6, metavar="J", help="rounds of the session (6)")
     add(
         "--strategy",
@@ -93,7 +98,8 @@ def _parameters(options: argparse.Namespace) -> Parameters:
     users = validate.integer("users", options.users, _LEAST, batches.MAX_USERS)
     chosen = validate.integer("chosen", options.chosen, _LEAST, users)
     selection = batches.Parameters(users, chosen, validate.integer("batch", options.batch, _LEAST, chosen))
-    numbers = multi_round.Numbers(selection.N, selection.K, selection.T, options.colluders)
+    c = colluders(options.colluders, min(2, selection.T - 2), selection.T - 2)
+    numbers = multi_round.Numbers(selection.N, selection.K, selection.T, c)
     d, K, D = validate.integer("length", options.length, 1), numbers.K, numbers.K - numbers.T
     rounds = validate.integer("rounds", options.rounds, 1, 1000)
     each = numbers.N * d + K * K * BOX_ELEMENTS
