@@ -78,7 +78,7 @@ def test_a_model_that_differs_is_a_failure(capsys: pytest.CaptureFixture[str], m
     [
         (["--buffer", "0"], "buffer = 0: must be an integer in [3, 8]"),
         (["--buffer", "9"], "buffer = 9: must be an integer in [3, 8]"),
-        (["--buffer", "3", "--colluders", "2"], "buffer = 3: must be an integer in [4, 8]"),
+        (["--buffer", "3", "--colluders", "2"], "--colluders = 2: must be an integer in [1, 1]"),
         (["--staleness", "polynomial:-1"], "alpha = '-1': must be a fraction p/r"),
         (["--staleness", "polynomial:nan"], "alpha = 'nan'"),
         (["--staleness", "polynomial:0.123"], "1 <= r <= 100"),
