@@ -200,7 +200,7 @@ class Ring:
         """Refuse a ring whose elements are no words of 32 bits: `wide.WideRing`."""
 
     def zeros(self, d: int) -> UintArray:
-        """Return d elements that are 0, 2^32 - 1 at most."""
+        """Return d elements that are 0, 2^32 - 1 at most; each takes 8 bytes."""
         return np.zeros(validate.integer("d", d, 0, validate.MAX_COUNT), dtype=self.dtype)
 
     def matmul(self, a: UintArray, b: UintArray) -> UintArray:
@@ -289,7 +289,10 @@ class PrimeField(Ring):
         return len(self._eliminate(matrix.copy(), matrix.shape[1])[1])
 
     def powers(self, points: UintArray, count: int) -> UintArray:
-        """Return the (count, n) Vandermonde matrix whose row k holds the k-th powers of the n points; count < 2^32."""
+        """Return the (count, n) Vandermonde matrix whose row k holds the k-th powers of the n points; count < 2^32.
+
+        Each of its elements takes 8 bytes.
+        """
         points = self.check("points", points, (None,))
         rows = np.ones((validate.integer("count", count, 0, validate.MAX_COUNT), points.size), dtype=self.dtype)
         for k in range(1, count):

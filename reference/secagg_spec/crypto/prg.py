@@ -37,7 +37,7 @@ def expand(key: bytes, ring: Ring, n: int) -> UintArray:
     ring : Ring
         The integers modulo R.
     n : int
-        How many elements, at least 0.
+        How many elements, from 0 to 2^32 - 1. Each takes 8 bytes; `stream` takes less.
 
     Raises
     ------
