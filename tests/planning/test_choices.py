@@ -507,8 +507,8 @@ NAMES = {"N": 3, "k": 2, "d": 1, "S": 3, "V": 0}
     ],
 )
 def test_bytes_of_what_no_table_has_are_refused(changed: dict[str, Any], said: str) -> None:
-    right = {"page": "secagg.md", "role": "server", "names": NAMES}
-    assert traffic.sent(**right) > 0  # type: ignore[arg-type]
+    right: dict[str, Any] = {"page": "secagg.md", "role": "server", "names": NAMES}
+    assert traffic.sent(**right) > 0
     with pytest.raises(ParameterError, match=f"^{said}"):
         traffic.sent(**{**right, **changed})
 

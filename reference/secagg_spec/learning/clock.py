@@ -40,7 +40,7 @@ from secagg_spec.learning.streams import CHOICE, DELAY, stream
 
 _Process: TypeAlias = Generator[Any, Any, None]
 MOST_UPDATES = 2**22
-"""The most updates of buffered training: they take minutes and up to 1.6 GiB; each user at once 0.4 ms and 4 KiB more."""
+"""The most updates of buffered training: minutes, and up to 1.6 GiB; each user at work adds 0.4 ms and 4 KiB."""
 _LAST_OF_INSTANT = EventPriority(2)
 
 
