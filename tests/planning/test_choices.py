@@ -501,7 +501,7 @@ NAMES = {"N": 3, "k": 2, "d": 1, "S": 3, "V": 0}
         ({"names": {**NAMES, "H": 0}}, "names = 'H': must be one of N, S, V, d, k$"),
         ({"names": {**NAMES, "C": 0}}, "names = 'C': must be one of "),
         ({"names": {**NAMES, "K": 1}}, "names = 'K': must be one of N, S, V, d, k(; k is close)?$"),
-        ({"names": {**NAMES, 3: 1}}, "names = 3: must be one of "),
+        ({"names": dict[Any, Any](NAMES) | {3: 1}}, "names = 3: must be one of "),
         ({"names": {"N": 2.5, "k": 2, "d": 1, "S": 3, "V": 0}}, "N = 2.5: must be an integer >= 0"),
         ({"names": None}, "names = 'NoneType': must be a mapping"),
     ],
