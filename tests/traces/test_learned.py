@@ -378,6 +378,23 @@ def test_bytes_that_nobody_can_read_teach_nothing() -> None:
     assert Seen(only(each.lines)).learned() == Learned(0, 0, ())
 
 
+@pytest.mark.requirement("TRC-15", "TRC-06")
+@pytest.mark.parametrize("name", ["secagg", "lightsecagg"])
+@pytest.mark.parametrize("other", [{"session": bytes(16)}, {"round": 2}])
+def test_messages_of_another_round_teach_nothing_of_this_one(name: str, other: dict[str, Any]) -> None:
+    """Their masks and seeds are others, also where a user answers a round that is over."""
+    each = run(name)
+    last = [at for at in places(each.lines, "from") if each.lines[at]["phase"] == each.phases[-1]]
+    lines = [changed(each, line, **other) if at in last else line for at, line in enumerate(each.lines)]
+    assert (finding(lines).rule, finding(lines).line) == ("TRC-06", last[0] + 1)
+    found = learned(lines)
+    assert (found.dimension, found.sums, found.seeds, found.pairs) == (0, (), (), ())
+    sent = [at for at in places(each.lines, "from") if each.lines[at]["phase"] == each.phases[-2]]
+    lines = [changed(each, line, **other) if at == sent[0] else line for at, line in enumerate(each.lines)]
+    assert learned(lines).alone == ()
+    assert all(each.lines[sent[0]]["from"] not in one.users for one in learned(lines).sums)
+
+
 @pytest.mark.requirement("TRC-15")
 def test_an_input_with_fewer_masks_is_hidden_by_these_alone() -> None:
     """The input of user 0 names no neighbour: with its self mask, its model is known."""

@@ -118,7 +118,7 @@ class Seen:
     answered: dict[int, Users] = field(default_factory=dict)
 
     def take(self, entry: Sent) -> None:
-        """Note what a message shows; bytes that cannot be read show nothing."""
+        """Note what a message shows; bytes that cannot be read show nothing, nor do messages of another round."""
         kind = self.round.kinds.get(int.from_bytes(entry.data[:2], "little"))
         if kind is None or entry.user not in self.round.users:
             return
@@ -126,7 +126,8 @@ class Seen:
             message = codec.decode(kind, entry.data)
         except Malformed:
             return
-        if message.sender == (entry.user if entry.incoming else SERVER):
+        here = (message.session, message.round) == (self.round.head.session, self.round.head.round)
+        if here and message.sender == (entry.user if entry.incoming else SERVER):
             self._note(entry.user, message)
 
     def _note(self, user: int, message: codec.Message) -> None:
