@@ -396,6 +396,23 @@ def test_messages_of_another_round_teach_nothing_of_this_one(name: str, other: d
 
 
 @pytest.mark.requirement("TRC-15")
+def test_answers_that_the_server_sends_and_sets_that_users_send_teach_nothing() -> None:
+    for name in ("secagg", "lightsecagg"):
+        each = run(name)
+        last = [at for at in places(each.lines, "from") if each.lines[at]["phase"] == each.phases[-1]]
+        before = [line for at, line in enumerate(each.lines) if at not in last]
+        answers = [changed(each, each.lines[at], sender=SERVER) for at in last]
+        back = [{**{key: line[key] for key in ("phase", "message")}, "to": line["from"]} for line in answers]
+        assert learned([*before, *back]) == learned(before)
+    asked = [at for at in places(each.lines, "to") if isinstance(each.decoded(each.lines[at]), SurvivingSet)]
+    told = [changed(each, each.lines[at], users=(3,), sender=each.lines[at]["to"]) for at in asked]
+    said = [{**{key: line[key] for key in ("phase", "message")}, "from": line["to"]} for line in told]
+    lines = [line for at, line in enumerate(each.lines) if at not in asked]
+    at = min(at for at, line in enumerate(lines) if line.get("from") is not None and line["phase"] == each.phases[-1])
+    assert learned([*lines[:at], *said, *lines[at:]]).dimension == 0
+
+
+@pytest.mark.requirement("TRC-15")
 def test_an_input_with_fewer_masks_is_hidden_by_these_alone() -> None:
     """The input of user 0 names no neighbour: with its self mask, its model is known."""
     each = run("secagg")

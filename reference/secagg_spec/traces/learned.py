@@ -127,7 +127,8 @@ class Seen:
         except Malformed:
             return
         here = (message.session, message.round) == (self.round.head.session, self.round.head.round)
-        if here and message.sender == (entry.user if entry.incoming else SERVER):
+        right = message.sender == (entry.user if entry.incoming else SERVER)
+        if here and right and entry.incoming is not isinstance(message, SurvivingSet):
             self._note(entry.user, message)
 
     def _note(self, user: int, message: codec.Message) -> None:
