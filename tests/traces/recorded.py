@@ -42,7 +42,7 @@ PARAMETERS: Mapping[str, Any] = {
     "secagg+": secagg.Parameters(R=100, N=7, D=3, T=1, t=2, k=4, d=2),
     "secagg-active": secagg_active.Parameters(R=2**32, N=5, D=1, T=1, t=4, k=4, d=3),
     "lightsecagg": lightsecagg.Parameters(q=2**31 - 1, N=5, D=2, U=3, T=1, d=5),
-    "lightsecagg-active": lightsecagg_active.Parameters(q=97, N=5, D=1, U=3, T=1, d=4, W=4),
+    "lightsecagg-active": lightsecagg_active.Parameters(q=2**31 - 1, N=5, D=1, U=3, T=1, d=4, W=4),
     "heterosag": HeteroParameters(7, 1, 1, 3, 2, (4, 3), (1, 1), (2, 3), Range(-1.0, 1.0)),
 }
 COMPLETE = tuple(name for name in PARAMETERS if name != "secagg+")
