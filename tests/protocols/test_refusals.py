@@ -1359,8 +1359,8 @@ NAMED: list[tuple[Callable[[], object], str]] = [
         lambda: heterosag.pack_segments(heterosag_plan.PRESETS["tiny"].parts[:1], np.zeros(9, dtype=np.uint64)),
         "masked.shape = (9,): must be (2)",
     ),
-    (lambda: heterosag.pack_segments([SEVEN], ONES[0]), "cells = 'int': must be of the class Part"),
-    (lambda: heterosag.unpack_segments([SEVEN], b""), "cells = 'int': must be of the class Part"),
+    (lambda: heterosag.pack_segments([SEVEN], ONES[0]), "cells[0] = 'int': must be of the class Part"),
+    (lambda: heterosag.unpack_segments([SEVEN], b""), "cells[0] = 'int': must be of the class Part"),
     (lambda: heterosag.unpack_segments((), b""), "cells = 'none': must be one of each segment"),
     (
         lambda: codec.encode(codec.Message(SESSION, 0, 0, 0)),
@@ -1431,7 +1431,7 @@ NAMED: list[tuple[Callable[[], object], str]] = [
     (lambda: rationals.integers([SEVEN]), "numbers = 'int': must be of the class Fraction"),
     (
         lambda: basecagg_active.proposal_of(basecagg.PRESETS["tiny"], [SEVEN]),
-        "entries = 'int': must be of the class Entry",
+        "entries[0] = 'int': must be of the class Entry",
     ),
     (
         lambda: secagg_active.user_start(SIGNED_ROUND, 0, vector([1, 2, 3]), KEY[:31], SIGNERS),

@@ -91,7 +91,7 @@ def _check_cells(cells: Sequence[secagg.Part]) -> None:
     """Refuse cells that do not begin at 0 and follow on each other: elements would be left out, or change places."""
     end = 0
     for at, cell in enumerate(validate.sequence("cells", cells, "cells")):
-        if validate.instance("cells", cell, secagg.Part).start != end:
+        if cell.start != end:
             raise errors.ParameterError(f"cells[{at}].start", cell.start, f"{end}, where the cell before it ends")
         end = cell.stop
     if not end:
