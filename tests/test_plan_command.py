@@ -247,3 +247,10 @@ def test_large_updates_of_many_users_are_planned_without_their_size_in_memory(
 def test_colours_are_for_terminals(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("secagg_spec.terminal.colours", lambda stream: True)
     assert "\x1b[32mtake SecAgg+\x1b[0m" in call(capsys, *PHONES, "--no-times")[1]
+
+
+def test_the_clause_of_the_level_is_that_of_the_data(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ("--users", "30", "--dimension", "1e5", "--clip", "4e9", "--no-times")
+    (best, *_) = json.loads(call(capsys, *given, "--json")[1])["choices"]
+    assert (best["protocol"], best["figures"]["level"]["source"]) == ("HeteroSAg", "HSA-03")
+    assert "\n  levels 2^16: no sum wraps around (HSA-03), and rounding" in call(capsys, *given)[1]

@@ -136,9 +136,14 @@ def _best(choice: Choice) -> Iterator[str]:
     yield from _wrapped(_numbers(choice), "  ")
     level = "levels" if choice.protocol == "heterosag" else "level"
     yield from _wrapped(
-        f"{level} {_level(choice)}: no sum wraps around (QNT-04), and rounding moves a number of the mean by "
-        f"{_noise(choice)} (standard deviation, at most)", "  ",
+        f"{level} {_level(choice)}: no sum wraps around ({_bounded(choice)}), and rounding moves a number of the mean "
+        f"by {_noise(choice)} (standard deviation, at most)", "  ",
     )  # fmt: skip
+
+
+def _bounded(choice: Choice) -> str:
+    """Return the clause that bounds the level of a choice."""
+    return "HSA-03" if choice.protocol == "heterosag" else "QNT-04"
 
 
 def _level(choice: Choice) -> str:
@@ -321,7 +326,7 @@ def _choice_as_json(choice: Choice, seconds: tuple[float, float] | None) -> dict
             "user_receives_bytes": _figure(choice.receives, costs),
             "server_sends_bytes": _figure(choice.server, costs),
             "user_answers": _figure(choice.steps, f"{each}, table of phases"),
-            "level": _figure(choice.level, "HSA-03" if choice.protocol == "heterosag" else "QNT-04"),
+            "level": _figure(choice.level, _bounded(choice)),
             "noise_of_mean": _figure(choice.noise, "spec/conventions.md, section 4"),
             "round_fails": _odds_as_json(choice.failure),
             "privacy_fails": _odds_as_json(choice.leak),
