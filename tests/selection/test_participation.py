@@ -434,7 +434,7 @@ def test_what_is_no_text_is_no_number() -> None:
 def test_a_second_roster_has_to_be_the_same(tmp_path: Path) -> None:
     path = table(tmp_path, '{"users": 3, "rounds": []}', "log.json")
     assert logs.read(path, Roster(3)).roster == Roster(3)
-    with pytest.raises(ParameterError, match=r"users = 3 numbers: must be the roster that was given besides"):
+    with pytest.raises(ParameterError, match=r"users = 3 numbers: must be those of the roster that is given, 4 num"):
         logs.read(path, Roster(4))
 
 

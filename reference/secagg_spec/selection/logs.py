@@ -368,8 +368,11 @@ def _own_roster(path: Path, users: int | float | list[str], given: Roster | None
     """Return the roster of a document; if the caller gave a roster, the two must be equal."""
     own = Roster.named(users) if isinstance(users, list) else Roster(int(users))
     if given is not None and given != own:
-        said = f"{own.count} {'numbers' if own.names is None else 'names'}"
-        raise ParameterError(f"{path.name}, users", Words(said), "the roster that was given besides")
+        own_size, size = (
+            f"{roster.count} {'number' if roster.names is None else 'name'}{'s' if roster.count > 1 else ''}"
+            for roster in (own, given)
+        )
+        raise ParameterError(f"{path.name}, users", Words(own_size), f"those of the roster that is given, {size}")
     return own
 
 
