@@ -142,7 +142,7 @@ def _parameters(options: argparse.Namespace) -> Parameters:
     )
     U = N - D if options.answers is None else options.answers
     if options.answers is not None:
-        validate.integer("answers", U, T + 1, N - D)
+        U = validate.integer("answers", U, T + 1, N - D)
     numbers = {"q": options.modulus, "N": N, "D": D, "U": U, "T": T, "d": options.length, "K": K}
     levels = {"c_l": options.update_level, "c_g": options.weight_level, "tau_max": options.max_staleness}
     refuse_large("users * users + users * length", N * N + N * validate.integer("length", options.length, 1))

@@ -89,7 +89,7 @@ def _parameters(options: argparse.Namespace) -> lightsecagg.Parameters:
     if options.dropouts is not None:
         D = validate.integer("dropouts", D, 0, N - T - 2)
     if options.answers is not None:
-        validate.integer("answers", U, T + 1, N - D)
+        U = validate.integer("answers", U, T + 1, N - D)
     elements = N * N * (-(-options.length // max(1, U - T)) + BOX_ELEMENTS) + N * options.length
     refuse_large("users * users * (share length + seal) + users * length", elements)
     numbers = {"q": options.modulus, "N": N, "D": D, "U": U, "T": T, "d": options.length}
