@@ -19,7 +19,7 @@ Source: HeteroSAg, eq. (4) and (5); spec/secagg.md (SAG-01 to SAG-30).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -34,7 +34,7 @@ from secagg_spec.crypto import entropy, masks, prg
 from secagg_spec.crypto.keys import agree, hash_parameters, public_key, refuse_weak
 from secagg_spec.crypto.sealing import Context, Lane
 from secagg_spec.protocols import begun, codec, steps
-from secagg_spec.protocols.secagg.graph import Graph, check_degree
+from secagg_spec.protocols.secagg import graph as graphs
 
 PROTOCOL = "secagg"
 PHASES = ("advertise_keys", "share_keys", "masked_input", "unmasking")
@@ -83,12 +83,12 @@ class Numbers(validate.Plain):
         """The smallest number of users in a sum: max(t, T + 2)."""
         return max(self.t, self.T + 2)
 
-    def graph(self, order: Sequence[int] | None = None) -> Graph:
+    def graph(self, order: Sequence[int] | None = None) -> graphs.Graph:
         """Return the graph on an order of the users; the default is the order of the roster."""
         users = tuple(range(self.N)) if order is None else validate.user_numbers("order", order)
         if len(users) != self.N:
             raise errors.LengthMismatch("len(order)", len(users), f"N = {self.N}")
-        return Graph(users, self.k)
+        return graphs.Graph(users, self.k)
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -131,7 +131,7 @@ class Parameters(Numbers):
         )
         if N - D < T + 2:
             raise errors.ParameterError("N - D", N - D, f"at least T + 2 = {T + 2}")
-        check_degree(N, self.k, shamir.MAX_HOLDERS - 1)
+        graphs.check_degree(N, self.k, shamir.MAX_HOLDERS - 1)
         low, high = (T + 2, N - D) if self.complete else (2, min(self.k + 1, N - D))
         validate.integer("t", self.t, max(low, self.signers), high)
 
@@ -288,7 +288,7 @@ def unmask(
     return ring.signed_sum(masked_sum, own, ((i < j, mask) for i, j, mask in left), name="masked_sum", names=names)
 
 
-def _masks_of(name: str, given: Iterable[Any], users: int) -> Iterator[Any]:
+def _masks_of(name: str, given: Iterable[Any], users: int) -> Iterable[Any]:
     """Yield masks with their users, after a look at each entry."""
     wanted = f"{'a user' if users == 1 else 'two users'} and a mask"
     for called, entry in zip(validate.entries(name), given, strict=False):
@@ -320,7 +320,7 @@ class Round(validate.Plain):
     """The facts that all parties of a round agree on before it begins."""
 
     parameters: Numbers
-    graph: Graph
+    graph: graphs.Graph
     session: bytes
     number: int
     protocol: str = PROTOCOL
