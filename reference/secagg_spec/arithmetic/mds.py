@@ -70,14 +70,17 @@ class MaskCode:
             seen.add(point)
         return points
 
-    def share_length(self, d: int) -> int:
-        """Return L = ceil(d / (U - T)), the length of a share of a vector of `d` elements, d >= 1 (MDS-03)."""
-        return -(-validate.integer("d", d, 1, validate.MAX_COUNT) // (self.U - self.T))
+    def share_length(self, d: int, name: str = "d") -> int:
+        """Return L = ceil(d / (U - T)), the length of a share of a vector of `d` elements, d >= 1 (MDS-03).
+
+        Errors call d by the given `name`.
+        """
+        return -(-validate.integer(name, d, 1, validate.MAX_COUNT) // (self.U - self.T))
 
     def sub_masks(self, mask: UintArray) -> UintArray:
         """Return the U - T sub-masks of a vector of d elements, padded with zeros, as a (U - T, L) array (MDS-03)."""
         mask = self.field.check("mask", mask, (None,))
-        length = self.share_length(validate.integer("len(mask)", mask.size, 1, validate.MAX_COUNT))
+        length = self.share_length(mask.size, "len(mask)")
         rows = np.zeros(length * (self.U - self.T), dtype=self.field.dtype)
         rows[: mask.size] = mask
         return rows.reshape(self.U - self.T, length)

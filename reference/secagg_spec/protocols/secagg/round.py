@@ -509,14 +509,12 @@ def masked_update(state: UserState, received: Collection[int]) -> validate.UintA
     ParameterError
         The state has no keys of masks with one of `received`, who is no neighbour, or whose masks were forgotten.
     """
-    here, parts = (
-        set(validate.user_set("received", received, state.round.parameters.N)),
-        state.round.parts_of(state.user),
-    )
+    here = set(validate.user_set("received", received, state.round.parameters.N))
+    parts = state.round.parts_of(state.user)
     needed = {(part.segment, peer) for part in parts for peer in part.members & here}
     if not needed <= set(state.mask_keys) or not {part.segment for part in parts} <= set(state.self_keys):
         raise errors.ParameterError("received", sorted(here), "users with whom the user has keys of masks")
-    return np.concatenate([_masked(state, part, here) for part in parts])
+    return np.concatenate([_masked(state, part, received) for part in parts])
 
 
 def masked_sums(
