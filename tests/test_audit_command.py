@@ -230,6 +230,7 @@ def test_logs_of_cells_are_audited_as_they_are(capsys: pytest.CaptureFixture[str
         (("log.csv", "--user", "0", "--all"), "--user and --all do not go together"),
         (("log.csv", "--groups", "3"), "--groups needs --heterosag"),
         (("log.csv", "--heterosag", "tiny", "--users", "4"), "users = 4: must be enough for"),
+        (("log.csv", "--heterosag", "tiny", "--colluders", "99"), "--colluders = 99: must be an integer in [1, 10]"),
         (("log.csv", "--json", "missing/x.json"), "there is no folder missing"),
     ],
 )

@@ -11,6 +11,7 @@ import re
 import signal
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from importlib import import_module
 from itertools import groupby
@@ -173,9 +174,10 @@ class _CommandParser(_Parser):
 
 
 def _called(actions: Sequence[argparse.Action]) -> dict[str, str]:
-    """Return how options are written, by the names of their values, and by the symbols that stand for these."""
+    """Return how options are written, by the names of their values, and by the symbols that stand for one alone."""
     options = [action for action in actions if action.option_strings]
-    symbols = {str(action.metavar): _written(action) for action in reversed(options) if action.metavar}
+    often = Counter(str(action.metavar) for action in options if action.metavar)
+    symbols = {str(action.metavar): _written(action) for action in options if often[str(action.metavar)] == 1}
     return symbols | {action.dest: _written(action) for action in options}
 
 

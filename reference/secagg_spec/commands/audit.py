@@ -63,7 +63,7 @@ def add_parser(commands: Any) -> None:
     add("--roster", type=Path, metavar="FILE", help="the users are the lines of a file")
     add("--user", metavar="NAME", help="show the whole combination of one user, or why there is none")
     add("--all", action="store_true", help=f"show all recoverable users, not only the first {_SHOWN}")
-    add("--privacy", metavar="T", help="also fail if fewer than T users are in the same sums")
+    add("--privacy", metavar="M", help="also fail if fewer than M users are in the same sums")
     add(
         "--json",
         type=Path,
