@@ -262,6 +262,21 @@ def test_capital_digits_are_malformed_and_nothing_of_another_kind(operation: str
     assert outcome.verdict == "wrong_reason"
 
 
+@pytest.mark.requirement("LSA-01", "LSA-03")
+def test_an_empty_vector_may_be_refused_before_lengths_are_compared() -> None:
+    """A request that breaks two rules may get a code of either."""
+    built = reference.build()
+
+    def answer(request: Any) -> Any:
+        found = built.answer(request)
+        empty = "" in [request["params"].get(name) for name in ("update", "mask")]
+        return {**found, "reject": {"code": "bad_param"}} if "reject" in found and empty else found
+
+    for seed in range(3):
+        _, outcomes = run(DirectConnection(answer), Settings(cases=8, seed=seed, pattern="lightsecagg.mask/"))
+        assert {outcome.check.id: outcome.verdict for outcome in outcomes if outcome.failure} == {}
+
+
 @pytest.mark.slow
 @pytest.mark.requirement("ADP-06")
 @pytest.mark.parametrize("allowed", [{"max": 1000}, {"max": 2**17}, {"multiple": 16}, {"multiple": 10**9}])

@@ -33,7 +33,7 @@ def mask_length(draw: Any, params: Params) -> Change:
     """An update whose length differs from the mask's is refused."""
     name = draw(Each(("update", "mask")))
     text = requests.one_of(draw, ("", params[name] + "00000000", params[name] * 2))
-    return {name: text}, reject.LENGTH, f"{name} has the wrong length"
+    return {name: text}, reject.LENGTH if text else reject.NO_ELEMENTS, f"{name} has the wrong length"
 
 
 @refuses(_MASK, "elements", "LSA-03", examples=8)
