@@ -75,6 +75,12 @@ def test_the_algorithms_of_the_paper_are_for_one_group_or_more(count: Any) -> No
         algorithm_2([2, count])
 
 
+@pytest.mark.parametrize("start", [2, -1, 100, "x", None, 0.5])
+def test_a_counter_of_algorithm_2_that_starts_elsewhere_is_refused(start: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^first\(1\) = "):
+        algorithm_2([2, 3], lambda d: start if d else 0)
+
+
 def test_a_subgroup_that_is_dropped_is_not_asked_for() -> None:
     with pytest.raises(ParameterError, match=r"^subgroups = \[1\]: must be without those that are dropped"):
         decodable(cyclic(4), (0, 1), (1, 2))

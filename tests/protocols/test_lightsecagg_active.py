@@ -246,6 +246,20 @@ def test_the_presets_work(name: str) -> None:
     assert integers_of(run(case, schedule).aggregate) == plain_sum(case, range(p.D, p.N))
 
 
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Proposal(5), "members = "),  # type: ignore[arg-type]
+        (lambda: Proposal((0, "1")), "members = "),  # type: ignore[arg-type]
+        (lambda: Proposal((0, 1), voters=5), "voters = "),  # type: ignore[arg-type]
+        (lambda: replace(open_plain(fixed_round(TINY)).states[0].ballot, enough="3"), "enough = "),
+    ],
+)
+def test_what_users_agree_on_is_refused_where_it_is_made(make: Callable[[], Any], said: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{said}"):
+        make()
+
+
 @pytest.mark.requirement("LSA-36", "LSA-30", "ERR-01")
 @given(st.sets(st.integers(0, TINY.N - 1), min_size=TINY.W, max_size=TINY.N - 1), st.data())
 def test_a_share_of_a_survivor_that_did_not_sign_is_refused(signers: set[int], data: st.DataObject) -> None:

@@ -78,6 +78,7 @@ CHANGES: dict[str, tuple[Line, str]] = {
     "session of another type": ({"session": 7}, "session does not have its form"),
     "round": ({"round": 1}, "round is a decimal string"),
     "large round": ({"round": "4294967296"}, "round = 4294967296"),
+    "round below 0": ({"round": "-3"}, "round = -3: must be 0 to 4294967295"),
     "more": ({"more": 1}, "its members are "),
 }
 

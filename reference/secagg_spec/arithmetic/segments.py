@@ -105,12 +105,13 @@ def algorithm_2(subgroups: Sequence[int], first: Callable[[int], int] = lambda d
     subgroups : sequence of int
         L_g for each group, at least 1.
     first : function
-        The start of the counter s in the loop of subgroup d; the paper prints 0, but d is correct (HET-ALG2).
+        The start of the counter s in the loop of subgroup d, in [0, d]; the paper prints 0, but d is correct
+        (HET-ALG2).
 
     Raises
     ------
     ParameterError
-        L_g of a group is no integer of at least 1.
+        L_g of a group is no integer of at least 1, or `first` gives no integer in [0, d].
     """
     given = enumerate(validate.sequence("subgroups", subgroups, "integers"))
     subgroups = [validate.integer(f"subgroups[{g}]", size, 1, validate.MAX_COUNT) for g, size in given]
@@ -119,7 +120,7 @@ def algorithm_2(subgroups: Sequence[int], first: Callable[[int], int] = lambda d
     table = [[ALONE] * count for _ in range(count)]
     for g, size in enumerate(subgroups):
         for d in range(size - (g == last)):
-            i, s = 0, first(d)
+            i, s = 0, validate.integer(f"first({d})", first(d), 0, d)
             for r in range(count - before[g] - d - 1):
                 wraps = (d + r + 1) % sum(subgroups[g : g + i + 1]) == 0
                 i, s = (i + 1, 0) if wraps else (i, s + 1)

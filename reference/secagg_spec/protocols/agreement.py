@@ -57,6 +57,10 @@ class Ballot(validate.Plain):
     enough: int
     purpose: str = PURPOSE
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        validate.integer("enough", self.enough, 1)
+
 
 @dataclass(frozen=True)
 class Proposal(validate.Plain):
@@ -69,6 +73,12 @@ class Proposal(validate.Plain):
     members: tuple[int, ...]
     further: tuple[bytes, ...] = ()
     voters: Collection[int] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        validate.user_numbers("members", self.members)
+        if self.voters is not None:
+            validate.collection("voters", self.voters, "users")
 
     def content(self) -> tuple[bytes, ...]:
         """Return the fields of content: the members in ascending order, each as u32, then the further ones."""

@@ -260,7 +260,7 @@ def _head(value: dict[str, Any], number: int, protocols: Collection[str]) -> Hea
     users, session, played = value["numbers"]["N"], bytes.fromhex(value["session"]), int(value["round"])
     if not 3 <= users <= MOST_USERS:
         raise _Wrong(f"line {number}: N = {users}: must be 3 to {MOST_USERS}, the most that are checked")
-    if played > validate.MAX_COUNT:
+    if not 0 <= played <= validate.MAX_COUNT:
         raise _Wrong(f"line {number}: round = {value['round']}: must be 0 to {validate.MAX_COUNT}")
     if _BATCH in value:
         check_form(_BATCH, value[_BATCH], "integer")
