@@ -760,6 +760,11 @@ def test_real_inputs_that_do_not_fit_are_refused() -> None:
             quantize_update(TINY, 0, x, rounding=zeros)
         with pytest.raises(OutOfRange, match="rounding"):
             quantize_update(TINY, 0, zeros, rounding=x)
+    for at in range(4):
+        far = np.where(np.arange(4) == at, 7.0, 0.0)
+        for name, x, rounding in (("x", far, zeros), ("rounding", zeros, far)):
+            with pytest.raises(OutOfRange, match=rf"^{name}\[{at}\] = 7\.0: "):
+                quantize_update(TINY, 0, x, rounding=rounding)
     clipped = quantize_update(TINY, 0, np.array([7.0, -7.0, np.inf, -np.inf]), rounding=zeros, clip=True)
     assert integers_of(clipped) == [1, 0, 1, 0]
     with pytest.raises(OutOfRange, match="nan"):

@@ -65,7 +65,7 @@ class Range:
         """Return the numbers clipped to the range; NaN is refused with `OutOfRange`."""
         x = validate.binary64("x", x)
         if np.isnan(x).any():
-            raise OutOfRange(f"x[{int(np.argmax(np.isnan(x)))}]", float("nan"), "a number")
+            raise OutOfRange(validate.place("x", x, int(np.argmax(np.isnan(x)))), float("nan"), "a number")
         return np.clip(x, self.low, self.high)
 
 
@@ -74,7 +74,7 @@ def check_levels(levels: object) -> int:
     return validate.integer("levels", levels, 2, MAX_LEVELS)
 
 
-def quantize_levels(x: RealArray, *, levels: int, range: Range, rounding: RealArray) -> UintArray:
+def quantize_levels(x: RealArray, *, levels: int, range: Range, rounding: RealArray, first: int = 0) -> UintArray:
     """Quantise real numbers to the integers 0 … K - 1: the integer at or above y - u, where y is x on the scale of K.
 
     Parameters
@@ -87,6 +87,8 @@ def quantize_levels(x: RealArray, *, levels: int, range: Range, rounding: RealAr
         r1 and r2.
     rounding : array (d,) of float64
         Draws u, uniform in ``[0, 1)``.
+    first : int
+        What errors call the place of the first number, of a part of a longer vector.
 
     Returns
     -------
@@ -104,8 +106,9 @@ def quantize_levels(x: RealArray, *, levels: int, range: Range, rounding: RealAr
     levels = check_levels(levels)
     x = validate.reals("x", x, (None,))
     rounding = validate.reals("rounding", rounding, x.shape)
-    _refuse_outside("x", x, range.low, range.high, f"in [{range.low}, {range.high}]")
-    _refuse_outside("rounding", rounding, 0.0, np.nextafter(1.0, 0.0), "in [0, 1)")
+    first = validate.integer("first", first, 0)
+    _refuse_outside("x", x, range.low, range.high, f"in [{range.low}, {range.high}]", first)
+    _refuse_outside("rounding", rounding, 0.0, np.nextafter(1.0, 0.0), "in [0, 1)", first)
     return round_levels(x, levels, range, rounding).astype(np.uint64)
 
 
@@ -156,11 +159,11 @@ def _number(bound: object) -> float:
     return float(number) + 0.0
 
 
-def _refuse_outside(name: str, numbers: RealArray, low: float, high: float, allowed: str) -> None:
+def _refuse_outside(name: str, numbers: RealArray, low: float, high: float, allowed: str, first: int) -> None:
     outside = (numbers < low) | (numbers > high)
     if outside.any():
         position = int(np.argmax(outside))
-        raise OutOfRange(f"{name}[{position}]", float(numbers[position]), allowed)
+        raise OutOfRange(f"{name}[{first + position}]", float(numbers[position]), allowed)
 
 
 guard(__name__)

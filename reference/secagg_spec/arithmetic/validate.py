@@ -204,7 +204,7 @@ def canonical(name: str, value: NDArray[Any], modulus: int) -> None:
     """
     if modulus >> 8 * value.itemsize == 0 and value.size and int(value.max()) >= modulus:
         position = int(np.argmax(value.ravel() >= np.uint64(modulus)))
-        raise NonCanonical(_entry(name, value, position), int(value.ravel()[position]), f"in [0, {modulus})")
+        raise NonCanonical(place(name, value, position), int(value.ravel()[position]), f"in [0, {modulus})")
 
 
 def reals(name: str, value: object, shape: tuple[int | None, ...]) -> RealArray:
@@ -224,11 +224,11 @@ def reals(name: str, value: object, shape: tuple[int | None, ...]) -> RealArray:
     finite = np.isfinite(value)
     if not finite.all():
         position = int(np.argmin(finite.ravel()))
-        raise OutOfRange(_entry(name, value, position), float(value.ravel()[position]), "finite")
+        raise OutOfRange(place(name, value, position), float(value.ravel()[position]), "finite")
     return value
 
 
-def _entry(name: str, value: NDArray[Any], position: int) -> str:
+def place(name: str, value: NDArray[Any], position: int) -> str:
     """Return what an error calls the entry at a position of the flat array, such as ``updates[2][0]``."""
     return name + "".join(f"[{at}]" for at in np.unravel_index(position, value.shape))
 

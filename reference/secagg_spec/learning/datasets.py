@@ -61,7 +61,7 @@ class Samples:
         validate.array_shape("x", self.x, (len(self.y), None, side, side))
         if self.x.size and not (self.x.min() >= 0 and self.x.max() <= 1):
             at = int(np.argmin((self.x >= 0) & (self.x <= 1)))
-            raise OutOfRange(f"x[{at}]", float(self.x.ravel()[at]), "in [0, 1]")
+            raise OutOfRange(validate.place("x", self.x, at), float(self.x.ravel()[at]), "in [0, 1]")
 
     def __len__(self) -> int:
         return len(self.y)

@@ -61,9 +61,14 @@ def quantize_update(
     x = parameters.range.clip(x) if clip else x
     x, rounding = (validate.reals(name, value, (parameters.d,)) for name, value in (("x", x), ("rounding", rounding)))
     own = cells_of(parameters, user)
-    cut = ((cell, x[cell.start : cell.stop], rounding[cell.start : cell.stop]) for cell in own)
+    parts = ((cell, slice(cell.start, cell.stop)) for cell in own)
     return np.concatenate(
-        [quantize_levels(x, levels=cell.levels, range=parameters.range, rounding=draws) for cell, x, draws in cut]
+        [
+            quantize_levels(
+                x[here], levels=cell.levels, range=parameters.range, rounding=rounding[here], first=cell.start
+            )
+            for cell, here in parts
+        ]
     )
 
 
