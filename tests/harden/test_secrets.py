@@ -45,10 +45,13 @@ PLAYS = (
     "simulate multiround --protocol secagg",
     "simulate multiround --protocol lightsecagg",
 )
-EVERYONE = {"session", "public", "senders", "entries", "users", "message", "messages", "inbox", "transcript", "events"}
+EVERYONE = {
+    *("session", "public", "senders", "entries", "users", "message", "messages", "inbox", "transcript", "events"),
+    *("round", "number", "modulus", "q"),
+}
 """Arguments of public functions that everybody knows, or that are messages: their errors are those of steps."""
 KNOWN = EVERYONE | {
-    *("round", "n", "modulus", "ring", "number", "numbers", "ranges", "content", "source", "party", "draw", "draws"),
+    *("n", "ring", "numbers", "ranges", "content", "source", "party", "draw", "draws"),
     *("sessions", "state", "base", "request", "turns", "received", "high", "order"),
 }
 """These, what is public by its kind, and objects of the library, whose members were checked when they were made."""
@@ -60,6 +63,10 @@ PLAIN = {
     ("integer", "value"),
     ("one_of", "value"),
     ("hash_keys", "keys"),
+    ("user_set", "value"),
+    ("check_degree", "most"),
+    ("average_reals", "weights"),
+    ("average_integers", "weights"),
 }
 """Arguments that are named as secret ones are, and hold public numbers."""
 
