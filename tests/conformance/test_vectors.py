@@ -519,6 +519,21 @@ def test_a_failure_of_another_file_is_judged_again_from_this_file(
     assert "a\\x1b[31m\\nb" in run(capsys, "--file", str(path))[1]
 
 
+@pytest.mark.requirement("ADP-12")
+@pytest.mark.parametrize("number", [7, 7.0, True])
+def test_a_number_of_a_file_of_vectors_is_sent_as_it_is_written(
+    number: object, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    mine = body()
+    [vector] = mine["vectors"] = [one for one in mine["vectors"] if "q" in one["params"]][:1]
+    vector["params"]["q"], vector["reject"] = number, ["malformed"]
+    vector.pop("result", None)
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(mine), encoding="utf-8")
+    code, out, _ = run(capsys, "--file", str(path), "--target", "reference")
+    assert code == 0, out
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "verdict"), [("crash", "crash"), ("hang", "timeout"), ("wrong-value", "wrong_value")]

@@ -13,6 +13,7 @@ from secagg_spec.conformance.adapter import generators, results
 from secagg_spec.conformance.adapter.capabilities import WIDENED, Capabilities
 from secagg_spec.conformance.adapter.connection import Connection
 from secagg_spec.conformance.adapter.wire import unpack
+from secagg_spec.conformance.cases.strategies import Verbatim
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, Declined
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, WIDE
 from secagg_spec.conformance.vectors import entries
@@ -151,15 +152,16 @@ def demand(call: Caller, vector: Vector) -> None:
     Declined
         A vector outside the declared ranges was refused for another reason, which may be the range (ADP-06).
     """
+    params = Verbatim(vector.params)
     if vector.result is None:
         try:
-            call.refused(vector.operation, vector.params, frozenset(vector.reject), vector.comment, vector.rand)
+            call.refused(vector.operation, params, frozenset(vector.reject), vector.comment, vector.rand)
         except CheckFailed as failed:
             if failed.verdict == "wrong_reason" and _is_outside(call.caps, vector):
                 raise Declined from None
             raise
         return
-    got = call.result(vector.operation, vector.params, vector.rand)
+    got = call.result(vector.operation, params, vector.rand)
     unlike = None
     if wrong := results.fault(vector.operation, got):
         unlike = CheckFailed("protocol", f"{vector.operation}: {wrong}", vector.result)
