@@ -416,7 +416,7 @@ def weighed(parameters: Parameters, users: Users, weights: Sequence[int]) -> Buf
         A weight is not in ``[0, q)``.
     """
     if len(weights) != len(users):
-        raise LengthMismatch("weights", tuple(weights), f"K = {len(users)} weights, one for each entry of a buffer")
+        raise LengthMismatch("len(weights)", len(weights), f"{len(users)}, one for each user")
     weights = _weights(parameters, weights)
     return announced(parameters, users, [_age(parameters, weight) for weight in weights], weights)
 
