@@ -597,6 +597,19 @@ def test_sums_are_not_those_of_arrays_that_are_written_over() -> None:
     assert again.rounds is sums.rounds
 
 
+def test_a_segment_beyond_the_most_is_named_by_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("round,segment,users\n0,0,0 1\n0,65536,0 1\n0,1,2\n", encoding="utf-8")
+    with pytest.raises(ParameterError, match=r"^log\.csv, line 3, segment = 65536: must be below 65536"):
+        logs.read(path)
+
+
+def test_only_a_table_of_cells_has_several_segments() -> None:
+    assert len(participation.Table(Roster(3), cells=True).log(2).segments) == 2
+    with pytest.raises(ParameterError, match=r"^parts = 2: must be "):
+        participation.Table(Roster(3)).log(2)
+
+
 def test_what_a_log_shows_cannot_be_changed() -> None:
     log = of_sets(Roster(3), [[0, 1], [1]])
     for array in (log.taking_part, log.segments[0].sets, log.segments[0].rounds):

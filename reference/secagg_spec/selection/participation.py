@@ -296,7 +296,7 @@ class Table:
         self._users = array("q", np.array(order, dtype=np.int64)[np.array(self._users, dtype=np.int64)].tobytes())
 
     def log(self, parts: int = 1) -> Log:
-        """Return the log that the lines describe; one without lines has `parts` segments.
+        """Return the log that the lines describe; one of cells, and without lines, has `parts` segments.
 
         Raises
         ------
@@ -306,7 +306,7 @@ class Table:
         DuplicateUser
             A user occurs twice in a round, or in a segment of a round (MRA-25).
         """
-        parts = validate.integer("parts", parts, 1, MAX_SEGMENTS)
+        parts = validate.integer("parts", parts, 1, MAX_SEGMENTS if self.cells else 1)
         rounds, segments, lengths, users = (
             np.array(column, dtype=np.int64) for column in (self._rounds, self._segments, self._lengths, self._users)
         )
@@ -355,7 +355,7 @@ class Table:
             return
         if parts > MAX_SEGMENTS:
             allowed = f"below {MAX_SEGMENTS}: a round has as many segments as subgroups, and no more than users"
-            raise ParameterError(self.spot("segment"), parts - 1, allowed)
+            raise ParameterError(f"{self.spot(self._spots[int(segments.argmax())])}, segment", parts - 1, allowed)
         there = np.unique(segments)
         missing = _first_missing(there, parts)
         if missing is not None:
