@@ -61,3 +61,9 @@ def test_plain_pairs_are_read_fast(text: str) -> None:
 )
 def test_all_else_is_left_to_the_other_reader(text: str) -> None:
     assert pairs.columns(pairs.HEADER + text.encode()) is None
+
+
+@pytest.mark.requirement("ERR-02")
+def test_what_is_no_bytes_is_named() -> None:
+    with pytest.raises(ParameterError, match=r"^data = 'str': must be bytes$"):
+        pairs.columns("round,user\n0,1\n")  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
 
 HEADER = b"round,user\n"
@@ -20,8 +21,10 @@ def columns(data: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     """Return the rounds and the users of a log, or None if it is not of this one form.
 
     In this form the header is ``round,user``. Each later line has two numbers of up to 9 digits, with a comma between
-    them and nothing else: no space, sign, quote or leading zero, no empty line, and a line break at the end.
+    them and nothing else: no space, sign, quote or leading zero, no empty line, and a line break at the end. Raises
+    `ParameterError` for what is no bytes.
     """
+    data = validate.octets("data", data)
     text = np.frombuffer(data, dtype=np.uint8)[len(HEADER) :]
     if not data.startswith(HEADER) or not text.size or text[-1] != _END or text.max() > _NINE:
         return None
