@@ -274,7 +274,7 @@ def space_over(ring: Ring, space: Space | None) -> Space:
 
 
 def join(parts: Sequence[Forms]) -> Forms:
-    """Return the concatenation of all forms, over the union of their symbols; raises `ParameterError` for no forms."""
+    """Return the concatenation of all forms, over the union of their symbols; `ParameterError` for what is none."""
     every = (part.symbols for part in validate.sequence("parts", parts, "Forms"))
     symbols = np.unique(np.concatenate([np.empty(0, dtype=np.intp), *every]))
     matrix = np.zeros((sum(len(part) for part in parts), symbols.size), dtype=np.uint64)
