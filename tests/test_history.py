@@ -258,6 +258,8 @@ def test_a_version_of_another_history_and_a_history_of_none_are_refused() -> Non
         history.changes(_sealed(), Version("0.2.0"), text(SAID))
     with pytest.raises(HistoryError, match=r"^there is no version$"):
         History((), {})
+    with pytest.raises(HistoryError, match=r"^'AAA-01': there is no state$"):
+        History((Version("0.1.0"),), {"AAA-01": ()})
 
 
 def test_half_a_pair_of_surrogates_is_a_word_too() -> None:
@@ -489,7 +491,9 @@ def test_the_history_of_the_text_fits_its_schema() -> None:
     assert history.read(resources.root("spec") / history.FILE) == history.load()
 
 
-@pytest.mark.parametrize("number", ["-1.2", " 1.0", "+1.0", "1_0.2", "1.\uff12", "00.1", "1.", "", None])
+@pytest.mark.parametrize(
+    "number", ["-1.2.0", " 1.0.0", "+1.0.0", "1_0.2.0", "1.0.\uff12", "00.1.0", "1.0.", "1", "1.2", "1.2.3.4", "", None]
+)
 def test_what_is_no_number_of_a_version_is_refused(number: Any) -> None:
     with pytest.raises(HistoryError, match=r" is no version, such as 0\.1\.0$"):
         history.order(number)

@@ -23,7 +23,7 @@ from secagg_spec import __version__, documents, resources, schemas
 from secagg_spec.errors import ParameterError
 
 FILE = "history.toml"
-_NUMBER = re.compile(r"(0|[1-9][0-9]{0,4299})(\.(0|[1-9][0-9]{0,4299}))*")
+_NUMBER = re.compile(r"(0|[1-9][0-9]{0,4299})(\.(0|[1-9][0-9]{0,4299})){2}")
 COMMAND = "secagg-spec text --regenerate"
 _HEAD = f"""# The versions of the text, and what became of each id that was ever given out: `{COMMAND}` writes this
 # file. By hand come the day of a release, `released = "2000-12-31"`, which that command then seals, and the end of a
@@ -83,7 +83,7 @@ class State:
 class History:
     """All versions, the oldest first, and the states of each id, the oldest first.
 
-    Raises `HistoryError` where there is no version.
+    Raises `HistoryError` where there is no version, or no state of an id.
     """
 
     versions: tuple[Version, ...]
@@ -92,6 +92,9 @@ class History:
     def __post_init__(self) -> None:
         if not self.versions:
             raise HistoryError("there is no version")
+        for id, states in self.clauses.items():
+            if not states:
+                raise HistoryError(f"{schemas.shown(id)}: there is no state")
 
     @property
     def present(self) -> Version:
