@@ -153,6 +153,7 @@ def test_parts_are_those_of_two_lengths(given: dict[int, float]) -> None:
         ({"users": 0}, "users = 0: must be an integer in "),
         ({"e": -1}, "e = -1: must be an integer in "),
         ({"e": 1.5}, "e = 1.5: must be an integer in "),
+        ({"e": 9}, r"e = 9: must be an integer in \[0, 8\]"),
         ({"seconds": float("nan")}, "seconds = nan: must be a finite number of at least 0"),
         ({"seconds": -1.0}, "seconds = -1.0: must be a finite number of at least 0"),
         ({"points": ((8, 2.0), (4, 1.0))}, r"points\[1\]\[0\] = 4: must be an integer in \[9, "),
@@ -171,10 +172,18 @@ def test_a_curve_goes_through_ascending_users_and_times_above_0(changed: dict[st
 
 
 @pytest.mark.requirement("ERR-02")
-@pytest.mark.parametrize("n", [0, -1, 2.5])
+@pytest.mark.parametrize("n", [0, -1, 2.5, 2**32])
 def test_a_curve_is_for_one_user_or_more(n: Any) -> None:
-    with pytest.raises(ParameterError, match=rf"^n = {n}: must be an integer >= 1"):
+    with pytest.raises(ParameterError, match=rf"^n = {n}: must be an integer in \[1, 4294967295\]"):
         Curve(28, 3.0, ((4, 1.0), (8, 2.0)), 2).at(n)
+
+
+@pytest.mark.requirement("ERR-02")
+def test_seconds_beyond_binary64_are_refused() -> None:
+    assert Curve(1, 1.0, (), 8).at(2**32 - 1) == float((2**32 - 1) ** 8)
+    for curve, n in ((Curve(1, 1.0, ((2, 1e-300), (3, 1.0)), 1), 2), (Curve(1, 1e300, (), 8), 10**6)):
+        with pytest.raises(OutOfRange, match=rf"^n = {n}: must be users for which the points give finite seconds$"):
+            curve.at(n)
 
 
 @pytest.mark.parametrize(

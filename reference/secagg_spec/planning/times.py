@@ -59,6 +59,7 @@ FILE = Path(__file__).with_name("growth.json")
 """How costs grew in rounds of up to 256 users, as `tests.benchmarks.growth` stores it."""
 _SEED = b"plan"
 _MOST_REPEATS = 1000
+_MOST_DEGREE = 8
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Curve:
     Raises
     ------
     ParameterError
-        The users are no integer above 0, e is none of at least 0, or the points no pairs with ascending users.
+        The users are no integer above 0, e is none in [0, 8], or the points no pairs with ascending users.
     OutOfRange
         The seconds are no finite number of at least 0, or those of a point not above 0.
     """
@@ -92,7 +93,7 @@ class Curve:
 
     def __post_init__(self) -> None:
         validate.integer("users", self.users, 1, validate.MAX_COUNT)
-        validate.integer("e", self.e, 0, validate.MAX_COUNT)
+        validate.integer("e", self.e, 0, _MOST_DEGREE)
         if not validate.finite(self.seconds) or self.seconds < 0:
             raise OutOfRange("seconds", self.seconds, "a finite number of at least 0")
         least = 1
@@ -103,9 +104,16 @@ class Curve:
                 raise OutOfRange(f"points[{at}][1]", seconds, "a finite number above 0")
 
     def at(self, n: int) -> float:
-        """Return the seconds for n users; raises `ParameterError` where n is no integer above 0."""
-        n = validate.integer("n", n, 1)
-        return self.seconds * self._stored(n) / self._stored(self.users)
+        """Return the seconds for n users.
+
+        Raises `ParameterError` where n is no integer in [1, 2^32 - 1], and `OutOfRange` where they are beyond binary64.
+        """
+        n = validate.integer("n", n, 1, validate.MAX_COUNT)
+        with np.errstate(all="ignore"):
+            found = float(np.float64(self.seconds) * self._stored(n) / self._stored(self.users))
+        if not validate.finite(found):
+            raise OutOfRange("n", n, "users for which the points give finite seconds")
+        return found
 
     def _stored(self, n: int) -> float:
         if not self.points:
