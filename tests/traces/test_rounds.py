@@ -266,6 +266,24 @@ def test_a_server_that_goes_on_with_too_few_is_found(name: str, clauses: tuple[s
     assert (found.party, found.clauses) == (SERVER, clauses)
 
 
+@pytest.mark.requirement("TRC-08")
+@pytest.mark.parametrize("name", ["secagg", "lightsecagg"])
+def test_a_session_without_a_whole_batch_says_so(name: str) -> None:
+    phase = "masked_input" if name == "secagg" else "upload"
+    head, *lines = run(name, {phase: [0]}).lines
+    last = max(at for at, line in enumerate(lines) if line["phase"] == phase)
+    found = only([{**head, "batch": 5}, *lines[: last + 1]])
+    assert (found.finding, found.ended) == (None, f"no batch of 5 users is whole in {phase}")
+
+
+@pytest.mark.requirement("TRC-09")
+def test_a_round_with_a_finding_has_not_ended_for_what_came_before_it() -> None:
+    head, first, *lines = run("secagg").lines
+    found = only([head, first, first, *lines])
+    assert found.finding is not None
+    assert (found.finding.line, found.finding.rule, found.ended) == (3, "TRC-09", "")
+
+
 # --------------------------------------------------------------------------------------------- what users say
 
 

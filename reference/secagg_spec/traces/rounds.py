@@ -172,9 +172,9 @@ class Round:
         """Return a finding, or an earlier one among the messages that the server's next step would take."""
         try:
             if not self.over:
-                self._step(
-                    self.phases[-1], [pair for pair in self._counted(self.phases[-1]) if pair[0].line < found.line]
-                )
+                now = self.phases[-1]
+                came = [pair for pair in self._counted(now) if pair[0].line < found.line]
+                self._step(self._phase(now.name, now.state, {}), came)
         except _Found as earlier:
             return earlier.finding
         return found
@@ -231,7 +231,8 @@ class Round:
 
     def _taken(self, phase: _Phase, came: Sequence[tuple[Sent, codec.Message]]) -> tuple[Any, Sequence[codec.Message]]:
         if not came:
-            raise errors.TooFewSurvivors(f"nobody has sent anything in {phase.name}")
+            whole = f"no batch of {self.head.batch} users is whole" if phase.came else "nobody has sent anything"
+            raise errors.TooFewSurvivors(f"{whole} in {phase.name}")
         return phase.server.take(phase.state, [message for _, message in came], randomness={})
 
     def _refuses(self, phase: _Phase, came: Sequence[tuple[Sent, codec.Message]]) -> bool:
