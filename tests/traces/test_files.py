@@ -232,6 +232,10 @@ def test_the_path_of_a_trace_may_be_text(tmp_path: Path) -> None:
         ({"numbers": {}}, r"^R = 'nothing': must be a member of what the server of secagg starts with$"),
         ({"numbers": {**NUMBERS, "N": "5"}}, r"^N = '5': must be a JSON integer$"),
         ({"numbers": {**NUMBERS, "R": 1.5}}, r"^R = 1.5: must be an integer$"),
+        *(
+            ({"numbers": {**NUMBERS, "N": wrong}}, rf"^N = {wrong}: must be 3 to 4096, the most that are checked$")
+            for wrong in (2, 4097)
+        ),
         ({"numbers": None}, r"^numbers = 'NoneType': must be a mapping$"),
         ({"setup": {"order": "abc"}}, r"^order = 'abc': must be a list, each entry of it a JSON integer$"),
         ({"session": b""}, r"^len\(session\) = 0: must be 16 bytes$"),
@@ -346,6 +350,7 @@ def test_the_protocols_are_those_that_run_phase_by_phase() -> None:
             for wrong in ({1}, float("nan"), b"x")
         ),
         ({"setup": {}}, r"^order = 'nothing': "),
+        ({"numbers": {**NUMBERS, "N": 4097}}, r"^N = 4097: must be 3 to 4096, the most that are checked$"),
         ({"session": bytes(15)}, r"^len\(session\) = 15: "),
         ({"round": -1}, r"^round = -1: "),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -497,6 +498,15 @@ def test_lines_in_any_order_with_any_bytes_are_judged(each: Recorded, data: st.D
 def test_a_head_made_by_hand_holds_a_protocol_and_its_parameters(protocol: str) -> None:
     with pytest.raises(rounds.BadLine, match=r"^line 0: "):
         rounds.Round(Head(protocol, {}, {}, bytes(16), 1))
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("number", [-1, 2**32])
+def test_the_round_of_a_head_made_by_hand_is_named_as_in_the_head(number: int) -> None:
+    (head,) = entries(run("secagg").lines[:1])
+    assert isinstance(head, Head)
+    with pytest.raises(rounds.BadLine, match=rf"^line 1: round = {number}: must be an integer in \[0, 4294967295\]$"):
+        rounds.Round(replace(head, round=number))
 
 
 @pytest.mark.requirement("TRC-02", "ERR-02")

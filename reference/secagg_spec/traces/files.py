@@ -31,6 +31,7 @@ MOST_ROUND = 2**31
 """The most characters of the lines of one round."""
 _BEGUN = b'{"trace":%d,' % VERSION
 """How the recorder begins a head."""
+_USERS = f"3 to {MOST_USERS}, the most that are checked"
 _HEAD = ("trace", "protocol", "numbers", "setup", "session", "round")
 _BATCH = "batch"
 
@@ -80,8 +81,8 @@ class Head:
         Raises
         ------
         ParameterError
-            The protocol has no server, a member is missing or does not have its form, the round is not in
-            ``[0, 2**32)``, or `batch` is neither 0 nor at least 3 and a divisor of N.
+            The protocol has no server, a member is missing or does not have its form, N is not in ``[3, 4096]``, the
+            round is not in ``[0, 2**32)``, or `batch` is neither 0 nor at least 3 and a divisor of N.
         LengthMismatch
             The session id is not 16 bytes long.
         """
@@ -91,9 +92,12 @@ class Head:
             {name: _member(protocol, name, validate.mapping(part, given)) for name in chosen}
             for part, given, chosen in zip(("numbers", "setup"), (numbers, setup), names, strict=True)
         )
+        agreed, setup = parts
+        if not 3 <= agreed["N"] <= MOST_USERS:
+            raise ParameterError("N", agreed["N"], _USERS)
         session = validate.octets("session", session, SESSION_BYTES)
         round = validate.integer("round", round, 0, validate.MAX_COUNT)
-        head = cls(protocol, next(parts), next(parts), session, round, batch=validate.integer("batch", batch, 0))
+        head = cls(protocol, agreed, setup, session, round, batch=validate.integer("batch", batch, 0))
         if batch and not _divides(batch, head.numbers["N"]):
             raise ParameterError("batch", batch, f"at least 3, and a divisor of N = {head.numbers['N']}")
         return head
@@ -259,7 +263,7 @@ def _head(value: dict[str, Any], number: int, protocols: Collection[str]) -> Hea
         check_form(name, value[name], kind)
     users, session, played = value["numbers"]["N"], bytes.fromhex(value["session"]), int(value["round"])
     if not 3 <= users <= MOST_USERS:
-        raise _Wrong(f"line {number}: N = {users}: must be 3 to {MOST_USERS}, the most that are checked")
+        raise _Wrong(f"line {number}: N = {users}: must be {_USERS}")
     if not 0 <= played <= validate.MAX_COUNT:
         raise _Wrong(f"line {number}: round = {value['round']}: must be 0 to {validate.MAX_COUNT}")
     if _BATCH in value:

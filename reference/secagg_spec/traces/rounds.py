@@ -111,6 +111,7 @@ class Round:
             raise BadLine(f"line {head.line}: protocol is {head.protocol!r}; it must be one of {', '.join(PROTOCOLS)}")
         self.head, self.protocol = head, PROTOCOLS[head.protocol]
         try:
+            validate.integer("round", head.round, 0, validate.MAX_COUNT)
             member = self.protocol.open(Role.SERVER, head.numbers, head.session, head.round, head.setup, None)
         except (errors.ParameterError, errors.ProtocolError, Reject, TypeError, KeyError) as error:
             raise BadLine(f"line {head.line}: {error}") from None
