@@ -10,8 +10,9 @@ Source: spec/conventions.md, section 7 (ERR-01, ERR-02).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 
 class ParameterError(ValueError):
@@ -124,14 +125,26 @@ def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def _shorten(value: object, limit: int = 60) -> str:
+def _hidden(value: Any) -> str:
+    """Return what is said in place of a value that may be a secret, or holds one; nothing for any other."""
     if isinstance(value, int) and value.bit_length() > _SHOWN_BITS:
         return f"an integer of {value.bit_length()} bits"
     if isinstance(value, (bytes, bytearray)) and len(value) > _SHOWN_BYTES:
         return f"{len(value)} bytes"
+    entries: Any = value.tolist() if getattr(getattr(value, "dtype", None), "kind", "") == "O" else value
+    if isinstance(value, Mapping):
+        entries = itertools.chain(value, value.values())
+    elif not isinstance(entries, (list, tuple, set, frozenset)):
+        return ""
+    held = next(filter(None, map(_hidden, entries)), "")
+    return held and f"a {type(value).__name__} that holds {held.rpartition(' that holds ')[2]}"
+
+
+def _shorten(value: object, limit: int = 60) -> str:
     try:
-        words = " ".join(repr(value).split())
-    except ValueError:  # Python writes no integer of more than 4300 digits, even inside a container
+        hidden = _hidden(value)
+        words = hidden or " ".join(repr(value).split())
+    except ValueError:  # Python writes no integer of more than 4300 digits, even inside another object
         return f"a {type(value).__name__} that holds an integer of thousands of digits"
     except Exception:
         return f"a {type(value).__name__} that cannot be written"

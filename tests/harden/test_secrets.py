@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable
 from math import inf
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pytest
 
 from secagg_spec.arithmetic import validate
@@ -261,6 +263,25 @@ def test_an_error_says_how_long_a_long_number_is() -> None:
         size = number.bit_length()
         assert str(OutOfRange("x", number, "small")) == f"x = an integer of {size} bits: must be small"
     assert str(OutOfRange("x", 1 << 64, "small")) == f"x = {1 << 64}: must be small"
+
+
+@pytest.mark.requirement("ERR-03")
+def test_an_error_shows_no_container_of_what_may_be_a_secret() -> None:
+    key, number = bytes(range(32)), 1 << 250
+    for value, said in (
+        ([key], "a list that holds 32 bytes"),
+        ((1, [bytearray(key)]), "a tuple that holds 32 bytes"),
+        ({0: {key}}, "a dict that holds 32 bytes"),
+        ({number: 0}, "a dict that holds an integer of 251 bits"),
+        (MappingProxyType({0: number}), "a mappingproxy that holds an integer of 251 bits"),
+        (np.array([[number, 1]], dtype=object), "a ndarray that holds an integer of 251 bits"),
+        ([1, b"short", {2: (3,)}], "[1, b'short', {2: (3,)}]"),
+        ([], "[]"),
+    ):
+        assert str(ParameterError("x", value, "small")) == f"x = {said}: must be small"
+    endless: list[Any] = []
+    endless.append(endless)
+    assert str(ParameterError("x", endless, "small")) == "x = a list that cannot be written: must be small"
 
 
 @pytest.mark.requirement("ERR-03")

@@ -1068,12 +1068,23 @@ def some_arguments(name: str) -> st.SearchStrategy[set[str]]:
     return st.sets(st.sampled_from(sorted(CALLS[name].arguments)), min_size=1, max_size=2)
 
 
+_HIDDEN = re.compile(r"^(a \w+ that holds )?(an integer of \d+ bits|\d+ bytes)$")
+
+
 def shown(value: Any) -> str:
-    """A value as a refusal shows it: short ones as they are, long ones cut, huge integers by their size."""
+    """A value as a refusal shows it: short ones as they are, long ones cut, huge integers by their size.
+
+    So does a container that holds one.
+    """
     if isinstance(value, int) and value.bit_length() > 120:
         return f"an integer of {value.bit_length()} bits"
     if isinstance(value, (bytes, bytearray)) and len(value) > 8:
         return f"{len(value)} bytes"
+    if isinstance(value, (list, tuple, dict)):
+        inside = [*value, *value.values()] if isinstance(value, dict) else value
+        hidden = [text.split(" that holds ")[-1] for text in map(shown, inside) if _HIDDEN.search(text)]
+        if hidden:
+            return f"a {type(value).__name__} that holds {hidden[0]}"
     try:
         text = " ".join(repr(value).split())
     except ValueError:
