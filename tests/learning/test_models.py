@@ -144,6 +144,12 @@ def test_images_of_another_shape_are_refused(name: str, shape: tuple[int, ...]) 
         model.evaluate(np.zeros(model.d), others)
 
 
+def test_the_layer_is_named_that_does_not_fit_those_before_it() -> None:
+    model = models.Model("m", (models.Dense(64, 5), models.Dense(6, 10)))
+    with pytest.raises(LengthMismatch, match=r"of images for the model m; layers\[1\] would get \(5,\) of each$"):
+        model.evaluate(np.zeros(model.d), stand_in.dataset(3).test)
+
+
 def test_a_model_without_dense_layers_has_none() -> None:
     assert models.Model("x", (models.Convolution(1, 3, 8),)).dense is None
 

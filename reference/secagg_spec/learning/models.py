@@ -273,13 +273,16 @@ class Model:
             A label is no class of the model (EXP-02).
         """
         check_labels("samples.y", samples.y, self.classes)
-        try:  # without memory and numbers: shapes alone
-            parameters, images = torch.empty(self.d, device="meta"), torch.empty(samples.x[:1].shape, device="meta")
-            logits = self.logits(self.views(parameters), images).shape
-        except RuntimeError:
-            shape = samples.x.shape[1:]
-            raise LengthMismatch("samples.x.shape[1:]", shape, f"that of images for the model {self.name}") from None
-        if logits[1:] != (self.classes,):
+        left = iter(self.views(torch.empty(self.d, device="meta")))  # without memory and numbers: shapes alone
+        x = torch.empty(samples.x[:1].shape, device="meta")
+        for at, layer in enumerate(self.layers):
+            try:
+                x = layer(x, *(next(left) for _ in layer.shapes))
+            except RuntimeError:
+                why = f"layers[{at}] would get {tuple(x.shape[1:])} of each"
+                allowed = f"that of images for the model {self.name}; {why}"
+                raise LengthMismatch("samples.x.shape[1:]", samples.x.shape[1:], allowed) from None
+        if x.shape[1:] != (self.classes,):
             raise ParameterError("layers", self.layers, f"such that the outputs have the shape (n, {self.classes})")
 
     def evaluate(self, vector: RealArray, samples: Samples, device: str = "cpu") -> tuple[float, float]:
