@@ -45,7 +45,9 @@ class Kind:
     """A protocol as a round uses it.
 
     `table` holds its steps, and `masking` is the phase whose step uses the update. `joining` are the sizes of the keys
-    that users send before there is a plan, by their names in the plan.
+    that users send before there is a plan, by their names in the plan. The methods are for checked arguments: a plan
+    that was read, a user of it, and a phase of the table. `parameters` refuses the numbers of a plan, if they are not
+    allowed.
     """
 
     table: steps.Table
