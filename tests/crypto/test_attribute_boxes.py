@@ -222,8 +222,11 @@ def test_lengths_and_numbers_that_do_not_fit_are_refused() -> None:
     for secrets in ((), SECRETS[:-1], (*SECRETS, 1)):
         with pytest.raises(LengthMismatch, match="4, one for each position"):
             ATTRIBUTE_BOXES.seal(ADDRESS, PUBLIC, SEED, secrets)
-    with pytest.raises(NonCanonical):
+    with pytest.raises(NonCanonical, match=r"^box_secrets\[2\] = 0: "):
         ATTRIBUTE_BOXES.seal(ADDRESS, PUBLIC, SEED, (1, 1, 0, 1))
+    for at, blindings in enumerate(((0, 1, 1, 1), (1, 0, 1, 1), (1, 1, 0, 1), (1, 1, 1, 0))):
+        with pytest.raises(NonCanonical, match=rf"^key_blindings\[{at}\] = 0: "):
+            RING.secrets(EPOCH, ((PAIR, 0), (PAIR, 1)), (blindings,))
     for blindings in ((), (1,), (1, 2, 3)):
         with pytest.raises(LengthMismatch, match="2, two for each key"):
             RING.secrets(EPOCH, ((PAIR, 0),), (blindings,))

@@ -792,7 +792,7 @@ CALLS: dict[str, Call] = {
         attribute_boxes.ATTRIBUTE_BOXES.seal,
         {"seed": KEY, "sampled": (11, 12, 13)},
         {"address": ADDRESSED, "published": AUTHORITY.to_bytes()},
-        ("box_secrets", "secret"),
+        ("box_secrets",),
     ),
     "AttributeBoxes.check_key": Call(
         attribute_boxes.ATTRIBUTE_BOXES.check_key,
@@ -806,7 +806,6 @@ CALLS: dict[str, Call] = {
     "AttributeKeyRing.secrets": Call(
         lambda key_blindings: KEY_RING.secrets(ADDRESSED.epoch, (ADDRESSED.slot,), (key_blindings,)),
         {"key_blindings": (21, 22)},
-        also=("key_blinding", "attribute_blindings"),
     ),
     "sessions": Call(basa_buffers.sessions, {"base": SESSION, "count": 3}, sizes=("count",)),
     "Dispatcher": Call(basa_buffers.Dispatcher, {"sessions": (SESSION, OTHER)}),

@@ -12,6 +12,7 @@ from typing import Any
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.guard import guard
+from secagg_spec.arithmetic.scalars import scalar
 from secagg_spec.crypto.attribute_keys import MasterKey, PublicKey, SecretKey, issue, setup
 from secagg_spec.crypto.attributes import Leaf, decrypt, encrypt
 from secagg_spec.crypto.boxes import PROTOCOL, Address, Encryption, Epoch
@@ -90,7 +91,7 @@ class AttributeBoxes(validate.Plain):
             seed,
             session=address.epoch.session,
             associated=address.binding(),
-            secret=scalars[address.target],
+            secret=scalar(f"box_secrets[{address.target}]", scalars[address.target]),
             coefficients=(),
         )
 
@@ -179,6 +180,7 @@ class AttributeKeyRing(validate.Plain):
         blindings = validate.sequence("key_blindings", blindings, "scalars")
         if len(blindings) != 2 * len(slots):
             raise LengthMismatch("len(key_blindings)", len(blindings), f"{2 * len(slots)}, two for each key")
+        blindings = [scalar(f"key_blindings[{at}]", blinding) for at, blinding in enumerate(blindings)]
         pairs = zip(slots, blindings[::2], blindings[1::2], strict=True)
         return tuple(self._issue(attribute(epoch, slot), *both) for slot, *both in pairs)
 
