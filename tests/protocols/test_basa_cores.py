@@ -173,6 +173,21 @@ def test_an_update_that_the_buffer_cannot_carry_is_refused() -> None:
         mask_update(TINY, vector([0, 0]), 3, Masks([], []))
 
 
+@pytest.mark.requirement("ERR-02")
+def test_masks_that_are_none_are_named_by_their_member() -> None:
+    wrong: Any = 5
+    for name, masks in (("before", lambda: Masks(wrong, [])), ("after", lambda: Masks([], wrong))):
+        with pytest.raises(ParameterError, match=f"^{name} = 'int': must be a list or another iterable of masks$"):
+            masks()
+    for name, masked in (
+        ("own", Masks([], [], wrong)),
+        (r"before\[0\]", Masks([wrong], [])),
+        (r"after\[0\]", Masks([], [wrong])),
+    ):
+        with pytest.raises(ParameterError, match=rf"^masks\.{name} = 'int': "):
+            mask_update(TINY, vector([0, 0]), 1, masked)
+
+
 @pytest.mark.requirement("BAA-43")
 @given(sessions(), st.integers(0, 2**32), st.data())
 def test_the_average_is_rounded_once(p: Parameters, seed: int, data: st.DataObject) -> None:

@@ -148,6 +148,11 @@ class Masks:
     after: Iterable[Summand] = field(repr=False)
     own: Summand | None = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        for name, masks in (("before", self.before), ("after", self.after)):
+            if not isinstance(masks, Iterable):
+                raise ParameterError(name, validate.class_of(masks), "a list or another iterable of masks")
+
 
 def encode_update(parameters: Parameters, x: RealArray, rounding: RealArray) -> UintArray:
     """Return an update of d real numbers as elements: the quantiser at c_l with the total weight K c_g (BAA-46).
@@ -191,7 +196,7 @@ def add_masks(ring: Ring, weighted: UintArray, masks: Masks) -> UintArray:
     The function accepts every element, for probing; `mask_update` refuses updates that a buffer cannot carry.
     """
     own = () if masks.own is None else (masks.own,)
-    names = tuple(map(validate.entries, ("masks.after", "masks.own", "masks.before")))
+    names = (validate.entries("masks.after"), ("masks.own",), validate.entries("masks.before"))
     return ring.signed_sum(weighted, plus(masks.after), plus(own), minus(masks.before), name="weighted", names=names)
 
 
