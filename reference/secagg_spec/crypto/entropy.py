@@ -25,7 +25,11 @@ MOST = 2**40
 
 
 class Source(Protocol):
-    """A source of bytes."""
+    """A source of bytes.
+
+    What draws elements, coefficients, scalars or integers asks it until enough words are usable, so a source that never
+    gives one is asked without end.
+    """
 
     def take(self, count: int) -> bytes:
         """Return the next `count` bytes."""
