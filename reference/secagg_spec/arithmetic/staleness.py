@@ -154,10 +154,11 @@ def read(name: str, text: str) -> Staleness:
     """
     kind, _, numbers = text.partition(":") if isinstance(text, str) else ("", "", "")
     if kind == "polynomial" and numbers:
-        return Staleness.polynomial(numbers)
+        return Staleness.polynomial(fraction(f"alpha of {name}", numbers))
     slope, comma, start = numbers.partition(",")
     if kind == "hinge" and comma and start.isascii() and start.isdecimal() and len(start) <= _DIGITS:
-        return Staleness.hinge(slope, int(start))
+        b = validate.integer(f"b of {name}", int(start), 0, MAX_TAU)
+        return Staleness.hinge(fraction(f"a of {name}", slope), b)
     if kind == "constant" and text == kind:
         return Staleness.constant()
     raise ParameterError(
