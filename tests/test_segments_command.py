@@ -125,6 +125,12 @@ def test_subgroups_are_columns_under_their_groups(capsys: pytest.CaptureFixture[
     assert call(capsys, "--subgroups", "1,1,1")[1] == call(capsys, "--groups", "3")[1]
 
 
+def test_one_group_has_the_subgroups_that_are_given(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = call(capsys, "--groups", "1", "--subgroups", "3")
+    assert (code, err) == (0, "")
+    assert out == call(capsys, "--subgroups", "3")[1]
+
+
 def test_without_a_perfect_matrix_cyclic_is_still_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = call(capsys, "--groups", "35")
     assert (code, err) == (0, "")
@@ -203,13 +209,15 @@ def test_colours_move_no_column() -> None:
         (["--groups", "1"], "groups = 1: must be an integer in [2, 35]"),
         (["--groups", "0"], "groups = 0: must be an integer in [2, 35]"),
         (["--groups", "-3"], "groups = -3: must be an integer in [2, 35]"),
+        (["--groups", "0", "--subgroups", "3"], "groups = 0: must be an integer in [1, 35]"),
+        (["--groups", "1", "--subgroups", "1"], "subgroups in all = 1: must be an integer in [2, 35]"),
         (["--groups", "36"], "groups = 36: must be an integer in [2, 35]"),
         (["--groups", "abc"], "groups = 'abc': must be an integer in [2, 35]"),
         (["--groups", "5.0"], "groups = '5.0': must be an integer in [2, 35]"),
         (["--groups", ""], "groups = '': must be an integer in [2, 35]"),
         (["--groups", "\u00b2"], "must be an integer in [2, 35]"),
         (["--groups", "9" * 30], "must be an integer in [2, 35]"),
-        (["--groups", "35", "--matrix", "perfect"], "subgroups = 35: must be from 2 to 32, or such that"),
+        (["--groups", "35", "--matrix", "perfect"], "subgroups in all = 35: must be from 2 to 32, or such that"),
         (["--matrix", "latin"], "choose from"),
         (["--groups", "6", "--dropped", "6"], "dropped = 6: must be a group in [0, 6)"),
         (["--subgroups", "2,2", "--dropped", "4"], "dropped = 4: must be a subgroup in [0, 4)"),

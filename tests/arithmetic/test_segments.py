@@ -124,7 +124,7 @@ def test_perfect_is_refused_without_a_construction() -> None:
         if constructed(count + count % 2):
             assert len(perfect(count)) == count
         else:
-            with pytest.raises(ParameterError, match=f"subgroups = {count}"):
+            with pytest.raises(ParameterError, match=f"^subgroups in all = {count}:"):
                 perfect(count)
     assert set(range(2, 33)) <= set(PERFECT)
 
@@ -133,7 +133,7 @@ def test_perfect_is_refused_without_a_construction() -> None:
 @pytest.mark.parametrize("name", MATRICES)
 @pytest.mark.parametrize("count", [0, -1, 4.0, True, None, "5", 10**500])
 def test_what_is_no_number_of_subgroups_is_refused(name: str, count: Any) -> None:
-    with pytest.raises(ParameterError, match="^subgroups = " if name == "perfect" else "^count = "):
+    with pytest.raises(ParameterError, match="^subgroups in all = " if name == "perfect" else "^count = "):
         MATRICES[name](count)
 
 

@@ -124,7 +124,7 @@ CALLS: dict[str, Parts] = {
     ),
     "perfect_factorisation": (factorisations.perfect_factorisation, {"points": 6}, {}, (), ("points",)),
     **{
-        name: (segments.MATRICES[name], {"count": 5}, {}, ("subgroups",), ("count",))
+        name: (segments.MATRICES[name], {"count": 5}, {}, ("subgroups in all",), ("count",))
         for name in ("cyclic", "perfect", "separate", "joint")
     },
     **{
@@ -272,12 +272,12 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         ParameterError,
         "points = 4294967296: must be 2, p + 1, 2p, 16 or 28, for an odd prime p, and below 4294967295",
     ),
-    ("perfect", {"count": -1}, ParameterError, f"subgroups = -1: must be {NO_MATRIX}"),
+    ("perfect", {"count": -1}, ParameterError, f"subgroups in all = -1: must be {NO_MATRIX}"),
     (
         "perfect",
         {"count": 35},
         ParameterError,
-        f"subgroups = 35: must be {NO_MATRIX}",
+        f"subgroups in all = 35: must be {NO_MATRIX}",
     ),
     (
         "Parameters of HeteroSAg",

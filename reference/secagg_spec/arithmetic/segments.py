@@ -63,7 +63,7 @@ def perfect(count: int) -> Matrix:
         factors = perfect_factorisation(count + count % 2)
     except ParameterError:
         allowed = "from 2 to 32, or such that it or the number above it is p + 1 or 2p for a prime p and below 2**32"
-        raise ParameterError("subgroups", count, f"{allowed}, for a perfect matrix") from None
+        raise ParameterError("subgroups in all", count, f"{allowed}, for a perfect matrix") from None
     rows = tuple(_row(tuple(point for point in pair if point < count) for pair in factor) for factor in factors)
     return rows if count % 2 else (*rows, _row((a,) for a in range(count)))
 

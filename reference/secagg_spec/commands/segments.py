@@ -112,7 +112,8 @@ def main(options: argparse.Namespace) -> int:
 
 def _asked(options: argparse.Namespace) -> Asked:
     """Return the checked settings."""
-    groups = None if options.groups is None else _whole("groups", options.groups)
+    least = 2 if options.subgroups is None else 1
+    groups = None if options.groups is None else _whole("groups", options.groups, least)
     given = (1,) * (groups or 5) if options.subgroups is None else numbers("--subgroups", options.subgroups)
     if groups not in (None, len(given)):
         raise ParameterError("subgroups", list(given), f"{groups} numbers, one for each of --groups")
@@ -127,10 +128,10 @@ def _asked(options: argparse.Namespace) -> Asked:
     return asked
 
 
-def _whole(name: str, text: str) -> int:
+def _whole(name: str, text: str, least: int) -> int:
     """Parse a number of groups."""
     sound = text.isascii() and text.removeprefix("-").isdecimal() and len(text) <= 20
-    return validate.integer(name, int(text) if sound else text, 2, MOST)
+    return validate.integer(name, int(text) if sound else text, least, MOST)
 
 
 def _check_dropped(asked: Asked) -> None:
