@@ -710,6 +710,14 @@ def test_what_is_no_weight_has_no_average(weights: Any) -> None:
             average(weights, [update, update], *level)
 
 
+@pytest.mark.requirement("ERR-03")
+def test_a_weight_of_another_class_is_not_shown() -> None:
+    wrong: Any = "a5" * 32
+    for average, update, level in AVERAGES:
+        with pytest.raises(ParameterError, match=r"^weights = 'str': must be an integer >= 0$"):
+            average([wrong], [update], *level)
+
+
 @pytest.mark.requirement("FBF-10", "FBF-11", "ERR-02")
 @pytest.mark.parametrize(
     "spoil",

@@ -200,7 +200,10 @@ def average_integers(weights: Sequence[int], updates: Sequence[IntArray], c_l: i
 
 def _total(weights: Sequence[int], updates: Sequence[NDArray[Any]], dtype: type) -> int:
     """Return the sum of weights, in [1, 2^53]; refuse updates that are not one for each weight, of one length."""
-    given = [validate.integer("weights", weight, 0) for weight in validate.sequence("weights", weights, "integers")]
+    given = [
+        validate.integer("weights", validate.secret_integer("weights", weight, "an integer >= 0"), 0)
+        for weight in validate.sequence("weights", weights, "integers")
+    ]
     if len(given) != len(validate.sequence("updates", updates, "arrays")):
         raise LengthMismatch("updates", len(updates), f"one for each of {len(given)} weights")
     for at, update in enumerate(updates):
