@@ -98,6 +98,8 @@ def test_what_cannot_be_is_refused() -> None:
         Batches(TINY).choose(None, {})  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match=r"^counts = 'NoneType'"):
         Batches(TINY).choose([0], None)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match=r"^counts = 'a': must be an integer"):
+        Batches(TINY).choose([0], {1: 2, "a": 3})  # type: ignore[dict-item]
     for path in (5, "", "a\0b"):
         with pytest.raises(ParameterError, match="path = 5" if path == 5 else "seats"):
             Batches(TINY, path)  # type: ignore[arg-type]

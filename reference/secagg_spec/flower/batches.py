@@ -115,7 +115,8 @@ class Batches:
         ParameterError
             The counts are no mapping, or not those of rounds of whole batches of these seats.
         """
-        strangers = sorted(set(validate.mapping("counts", counts)) - set(self.seats))
+        counted = {validate.integer("counts", node, 0) for node in validate.mapping("counts", counts)}
+        strangers = sorted(counted - set(self.seats))
         if strangers:
             raise ParameterError("counts", strangers[:5], "of nodes with a seat: the log is of other seats")
         frequencies = np.zeros(self.parameters.N, dtype=np.int64)
