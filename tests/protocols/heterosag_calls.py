@@ -124,7 +124,7 @@ CALLS: dict[str, Parts] = {
     ),
     "perfect_factorisation": (factorisations.perfect_factorisation, {"points": 6}, {}, (), ("points",)),
     **{
-        name: (segments.MATRICES[name], {"count": 5}, {}, ("subgroups in all",), ("count",))
+        name: (segments.MATRICES[name], {"count": 5}, {}, ("subgroups",), ("count",))
         for name in ("cyclic", "perfect", "separate", "joint")
     },
     **{

@@ -176,9 +176,9 @@ def test_an_update_that_the_buffer_cannot_carry_is_refused() -> None:
 @pytest.mark.requirement("ERR-02")
 def test_masks_that_are_none_are_named_by_their_member() -> None:
     wrong: Any = 5
-    for name, masks in (("before", lambda: Masks(wrong, [])), ("after", lambda: Masks([], wrong))):
+    for name in ("before", "after"):
         with pytest.raises(ParameterError, match=f"^{name} = 'int': must be a list or another iterable of masks$"):
-            masks()
+            Masks(**{"before": [], "after": [], name: wrong})
     for name, masked in (
         ("own", Masks([], [], wrong)),
         (r"before\[0\]", Masks([wrong], [])),
