@@ -100,6 +100,15 @@ BAD = [
         BrokenEntry,
         "test.toml:8: pattern: 'Theorem \\\\d+' must have one group",
     ),
+    (TOP.replace('"theorem"', '"poem"') + ITEM, BrokenEntry, "test.toml:7: pattern 2: kind: 'poem' is not one of"),
+    (
+        TOP.replace('kind = "theorem"\n', "") + ITEM + "more = 1\n",
+        BrokenEntry,
+        "test.toml:6: pattern 2: kind: is missing",
+    ),
+    (TOP + "[[claims]]\n" + ITEM, BrokenEntry, "test.toml:9: claims: there is no such field"),
+    (TOP + ITEM + "[claims]\n", BrokenEntry, "test.toml:12: claims: there is no such field"),
+    (TOP + "[[claims]]\nmore = 1\n[[item]]\n", BrokenEntry, "test.toml:9: claims: there is no such field"),
     (TOP.replace('"test"', '"else"') + ITEM, BrokenEntry, "test.toml:1: paper = 'else': must be the name of the file"),
 ]
 

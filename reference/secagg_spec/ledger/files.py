@@ -63,7 +63,7 @@ def read(path: Path, schema: str, table: str, label: str) -> EntryFile:
     text, content = toml(path)
     head, lines = line_numbers(text, table)
     source = EntryFile(path.name, content, table, label, lines)
-    _check_form(source, head, schema)
+    _check_form(source, text, head, schema)
     for number, entry in enumerate(source.entries):
         for field, value in entry.items():
             _check_plain(source, number, field, value)
@@ -140,9 +140,9 @@ def _not_toml(file: str, text: str, fault: str) -> str:
     return f"{file}:{line}: is not TOML: {_AT_LINE.sub('', fault)}"
 
 
-def _check_form(source: EntryFile, head: Mapping[str, int], schema: str) -> None:
+def _check_form(source: EntryFile, text: str, head: Mapping[str, int], schema: str) -> None:
     for where, fault in schemas.faults(source.content, schemas.load(resources.root("spec") / schema)):
-        raise _fault(source, head, where, fault)
+        raise _fault(source, text, head, where, fault)
 
 
 def _check_plain(source: EntryFile, number: int, field: str, value: object) -> None:
@@ -154,16 +154,31 @@ def _check_plain(source: EntryFile, number: int, field: str, value: object) -> N
         raise BrokenEntry(f"{source.place(number, field)}: {value} is neither text nor a number; write it as a text")
 
 
-def _fault(source: EntryFile, head: Mapping[str, int], where: Sequence[str | int], fault: str) -> LedgerError:
+def _fault(
+    source: EntryFile, text: str, head: Mapping[str, int], where: Sequence[str | int], fault: str
+) -> LedgerError:
     """Build the error; it names the entry by its label if it has one, and the field."""
     if len(where) >= 2 and where[0] == source.table and isinstance(where[1], int):
         field, *rest = [str(part) for part in where[2:]] or [""]
         parts = [source.place(where[1], field), *rest]
     else:
         field, *rest = [str(part) for part in where] or [""]
-        parts = [f"{source.name}:{head.get(field, 1)}", *([field] if field else []), *rest]
+        if len(where) >= 2 and isinstance(where[1], int):
+            named = [f"{field} {where[1] + 1}", *rest[1:]]
+        else:
+            named = [*([field] if field else []), *rest]
+        parts = [f"{source.name}:{_line(text, head, where)}", *named]
     kind = MissingEvidence if "evidence" in [*parts, field] else BrokenEntry
     return kind(": ".join([*parts, fault]))
+
+
+def _line(text: str, head: Mapping[str, int], where: Sequence[str | int]) -> int:
+    """Return the line of a field of the head, or of a table that is no entry; 1 where there is none."""
+    name, at, field = (*where, *("", 0, "")[len(where) :])[:3]
+    if name in head or not name:
+        return head.get(str(name), 1)
+    lines = dict(enumerate(line_numbers(text, str(name))[1])).get(int(at) if isinstance(at, int) else 0, {})
+    return lines.get(str(field), lines.get("", 1))
 
 
 def line_numbers(text: str, table: str) -> tuple[Mapping[str, int], tuple[Mapping[str, int], ...]]:
@@ -173,7 +188,7 @@ def line_numbers(text: str, table: str) -> tuple[Mapping[str, int], tuple[Mappin
     """
     head: dict[str, int] = {}
     entries: list[dict[str, int]] = []
-    heads = re.compile(rf"\[\[\s*{table}\s*\]\]\s*(?:#.*)?$")
+    heads = re.compile(rf"\[?\[\s*{re.escape(table)}\s*\]\]?\s*(?:#.*)?$")
     inside, below = False, False
     for number, line in enumerate(text.split("\n"), 1):
         if not inside and heads.match(line):
@@ -181,6 +196,8 @@ def line_numbers(text: str, table: str) -> tuple[Mapping[str, int], tuple[Mappin
             below = False
         elif not inside and entries and (field := _TABLE.match(line)):
             entries[-1][field[1]] = number
+            below = True
+        elif not inside and line.startswith("[["):
             below = True
         elif not inside and not below and (field := _FIELD.match(line)):
             (entries[-1] if entries else head).setdefault(field[1], number)
