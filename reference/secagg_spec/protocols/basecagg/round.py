@@ -343,9 +343,10 @@ def _check_weights(parameters: Parameters, round: int, entries: Sequence[Entry])
 def combine_shares(
     parameters: Parameters, round: int, entries: Sequence[Entry], held: Mapping[int, Held]
 ) -> validate.UintArray:
-    """Return the weighted sum of the shares of a buffer's entries, L elements (BSA-27).
+    """Return the weighted sum of the shares of a buffer's entries, as many elements as each share has (BSA-27).
 
-    The arguments and errors are those of `check_buffer`.
+    The arguments and errors are those of `check_buffer`. Shares of different lengths are refused; that each has L
+    elements was checked when it arrived.
 
     Source: BASecAgg, section 3, step 3.
     """
