@@ -145,8 +145,8 @@ def test_claims_that_are_no_toml_are_a_broken_file(text: str, tmp_path: Path) ->
 def test_a_root_without_an_id_and_a_promise_with_a_text_for_a_list_are_refused(tmp_path: Path) -> None:
     book, path = entries.load(), tmp_path / "list.toml"
     path.write_text('[[root]]\nseverity = "wording"\nfails = "Slips."\n', encoding="utf-8")
-    with pytest.raises(LedgerError, match=r"^(list|[a-z-]+)\.toml: "):
-        roots.load(entries.Ledger({}, {}, {}), path)
+    with pytest.raises(LedgerError, match=r"^(list|[a-z-]+)\.toml(:\d+)?: "):
+        roots.load(entries.Ledger({}, {}, {}, {}), path)
     for field, value in (("theorems", '"Quorum.quorum"'), ("argued", '["it"]')):
         path.write_text(f'[[promise]]\npage = "basa"\nwhat = "sums"\n{field} = {value}\n', encoding="utf-8")
         with pytest.raises(LedgerError, match=f"{field}: must not be empty, and holds texts"):

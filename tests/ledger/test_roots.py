@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -32,10 +33,10 @@ def test_a_root_takes_from_its_lead_what_holds_instead(tmp_path: Path) -> None:
 
 
 BAD: list[tuple[str, str, type[LedgerError], str]] = [
-    (entry(**FAILS), ROOT, BrokenEntry, "test.toml: TST-1: root: must be given: the claim does not hold"),
-    (entry(root='"one"'), ROOT, BrokenEntry, "test.toml: TST-1: root: must not be given: nothing fails"),
-    (entry(**FAILS, root='"onn"'), ROOT, DeadLink, "test.toml: TST-1: root: there is no onn; close to it: one"),
-    (entry(**FAILS, root='"one"'), ROOT + ROOT, DuplicateClaim, "roots.txt: one: is in the file twice"),
+    (entry(**FAILS), ROOT, BrokenEntry, "test.toml:3: TST-1: root: must be given: the claim does not hold"),
+    (entry(root='"one"'), ROOT, BrokenEntry, "test.toml:13: TST-1: root: must not be given: nothing fails"),
+    (entry(**FAILS, root='"onn"'), ROOT, DeadLink, "test.toml:16: TST-1: root: there is no onn; close to it: one"),
+    (entry(**FAILS, root='"one"'), ROOT + ROOT, DuplicateClaim, "roots.txt:6: one: is in the file twice"),
     (entry(**FAILS, root='"one"'), ROOT.replace("result", "dire"), BrokenEntry, "one: severity: 'dire' is not one of"),
     (entry(**FAILS, root='"one"'), ROOT.replace('severity = "result"\n', ""), BrokenEntry, "one: severity: None is"),
     (entry(**FAILS, root='"one"'), ROOT.replace("It fails.", " "), BrokenEntry, "one: fails: must be a text, and one"),
@@ -55,7 +56,7 @@ BAD: list[tuple[str, str, type[LedgerError], str]] = [
     ),
     (entry(**FAILS, root='"one"'), SLIPS, BrokenEntry, "one: TST-1: a slip is imprecise, and never refuted"),
     (entry(**FAILS, root='"one"'), "", BrokenFile, "roots.txt: cannot be read"),
-    (entry(**FAILS, root='"one"'), ROOT + "[[rot]]\n", BrokenFile, "roots.txt: rot: there is no such field; all"),
+    (entry(**FAILS, root='"one"'), ROOT + "[[rot]]\n", BrokenFile, "roots.txt:6: rot: there is no such field; all"),
 ]
 
 
@@ -66,6 +67,7 @@ def test_a_bad_root_is_refused(claims: str, text: str, kind: type[LedgerError], 
         loaded(tmp_path, HEAD + claims, text)
     assert type(raised.value) is kind
     assert said in str(raised.value)
+    assert re.match(r"(test\.toml|roots\.txt):[0-9]+: |roots\.txt: cannot be read: ", str(raised.value))
     assert "\n" not in str(raised.value)
 
 

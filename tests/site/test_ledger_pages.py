@@ -27,7 +27,7 @@ from secagg_spec import __version__
 from secagg_spec.ledger import entries, errors, roots
 from secagg_spec.ledger import papers as indices
 from secagg_spec.ledger import proofs as ledger_proofs
-from secagg_spec.ledger.entries import Claim, Ledger
+from secagg_spec.ledger.entries import Claim
 
 BOOK = entries.load()
 SERIOUS = ["refuted", "conditional", "imprecise"]
@@ -289,7 +289,7 @@ def test_a_claim_with_markup_is_shown_literally(
     before = written(write, tmp_path, page)
     changed = {**BOOK.claims, "HET-THM1": with_markup(BOOK.claim("HET-THM1"))}
     for module in (claims, errata):
-        monkeypatch.setattr(module, "claims_book", lambda: Ledger(changed, BOOK.papers, BOOK.sources))
+        monkeypatch.setattr(module, "claims_book", lambda: replace(BOOK, claims=changed))
     after = written(write, tmp_path, page)
     known = {"extensions": settings["markdown_extensions"], "extension_configs": settings["mdx_configs"]}
     shown = Articles(markdown.markdown(after, **known))

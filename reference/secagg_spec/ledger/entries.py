@@ -105,11 +105,15 @@ class Source:
 
 @dataclass(frozen=True)
 class Ledger:
-    """All claims, by id, in the order of the files; the title of each paper; and what of it was read."""
+    """All claims, by id, in the order of the files; the title of each paper; and what of it was read.
+
+    `places` has for each claim where its root stands, or else the claim: the beginning of a message.
+    """
 
     claims: Mapping[str, Claim]
     papers: Mapping[str, str]
     sources: Mapping[str, Source]
+    places: Mapping[str, str]
 
     def formulas(self, claim: Claim) -> str:
         """Return in which form the formulas were read that a claim rests on; empty if it rests on none (CLM-25)."""
@@ -165,6 +169,7 @@ def load(folder: Path | None = None, proofs: Path | None = None) -> Ledger:
     claims: dict[str, Claim] = {}
     papers: dict[str, str] = {}
     sources: dict[str, Source] = {}
+    places: dict[str, str] = {}
     files = [read(path, "claims/schema.json", "claim", "id") for path in sorted(folder.glob("*.toml"))]
     if not files:
         raise BrokenFile(f"{folder.name}/ holds no claims")
@@ -176,7 +181,7 @@ def load(folder: Path | None = None, proofs: Path | None = None) -> Ledger:
         for number, entry in enumerate(file.entries):
             claim = _claim(file.content["paper"], entry)
             _check_once(file, number, claims)
-            claims[claim.id] = claim
+            claims[claim.id], places[claim.id] = claim, file.place(number, "root")
     known = theorems.load(proofs)
     for file in files:
         for number, entry in enumerate(file.entries):
@@ -184,7 +189,8 @@ def load(folder: Path | None = None, proofs: Path | None = None) -> Ledger:
             check_links(file, number, claims)
             _check_kind(file, number, claims[entry["id"]])
             _check_quote(file, number, claims[entry["id"]])
-    return Ledger(MappingProxyType(claims), MappingProxyType(papers), MappingProxyType(sources))
+    read_only = MappingProxyType(claims), MappingProxyType(papers), MappingProxyType(sources), MappingProxyType(places)
+    return Ledger(*read_only)
 
 
 def _claim(paper: str, entry: Data) -> Claim:

@@ -96,12 +96,13 @@ def tables(path: Path, name: str) -> Sequence[dict[str, Any]]:
     BrokenFile
         The file cannot be read, is not TOML, or has no such tables, or something else.
     """
-    _, content = toml(path)
+    text, content = toml(path)
     found = content.get(name)
     if not isinstance(found, list) or not all(isinstance(table, dict) for table in found):
         raise BrokenFile(f"{path.name}: cannot be read: it has no tables that begin with [[{name}]]")
     for other in content.keys() - {name}:
-        raise BrokenFile(f"{path.name}: {other}: there is no such field; all that it has are tables [[{name}]]")
+        place = f"{path.name}:{_line(text, line_numbers(text, name)[0], (other,))}"
+        raise BrokenFile(f"{place}: {other}: there is no such field; all that it has are tables [[{name}]]")
     return found
 
 
@@ -188,7 +189,7 @@ def line_numbers(text: str, table: str) -> tuple[Mapping[str, int], tuple[Mappin
     """
     head: dict[str, int] = {}
     entries: list[dict[str, int]] = []
-    heads = re.compile(rf"\[?\[\s*{re.escape(table)}\s*\]\]?\s*(?:#.*)?$")
+    heads = re.compile(rf"\s*\[?\[\s*{re.escape(table)}\s*\]\]?\s*(?:#.*)?$")
     inside, below = False, False
     for number, line in enumerate(text.split("\n"), 1):
         if not inside and heads.match(line):

@@ -12,7 +12,7 @@ from pathlib import Path
 from secagg_spec import resources
 from secagg_spec.ledger.entries import ERRATA, OURS, Claim, Ledger, close_to, one_line
 from secagg_spec.ledger.errors import BrokenEntry, DeadLink, DuplicateClaim, Incomplete
-from secagg_spec.ledger.files import place, tables
+from secagg_spec.ledger.files import line_numbers, place, tables, toml
 
 FILE = "roots.toml"
 WORDING = "wording"
@@ -68,23 +68,26 @@ def load(book: Ledger, path: Path | None = None) -> Sequence[Root]:
     listed = tables(path, "root")
     known = [str(entry.get("id")) for entry in listed]
     for claim in book.claims.values():
-        _check_claim(claim, known)
-    found = [_root(f"{path.name}: {name}", entry, book) for name, entry in zip(known, listed, strict=True)]
-    for name in known:
-        if known.count(name) > 1:
-            raise DuplicateClaim(f"{path.name}: {name}: is in the file twice")
+        _check_claim(claim, known, book.places[claim.id])
+    places = line_numbers(toml(path)[0], "root")[1]
+    begins = [*(lines[""] for lines in places), *[1] * len(known)]  # an entry in braces has no line of its own
+    labels = [f"{path.name}:{line}: {name}" for line, name in zip(begins, known, strict=False)]
+    found = [_root(label, entry, book) for label, entry in zip(labels, listed, strict=True)]
+    for at, name in enumerate(known):
+        if name in known[:at]:
+            raise DuplicateClaim(f"{labels[at]}: is in the file twice")
     verdicts = {root.id: ERRATA.index(root.lead.verdict) if root.lead else 0 for root in found}
     return sorted(found, key=lambda root: (SEVERITIES.index(root.severity), verdicts[root.id]))
 
 
-def _check_claim(claim: Claim, known: Sequence[str]) -> None:
+def _check_claim(claim: Claim, known: Sequence[str], place: str) -> None:
     """Check that a claim names a root exactly if it is one of a paper and does not hold as it stands (CLM-22)."""
     fails = claim.verdict in ERRATA and claim.paper != OURS
     if bool(claim.root) != fails:
         why = "must be given: the claim does not hold as it stands" if fails else "must not be given: nothing fails"
-        raise BrokenEntry(f"{claim.paper}.toml: {claim.id}: root: {why}")
+        raise BrokenEntry(f"{place}: {why}")
     if claim.root and claim.root not in known:
-        raise DeadLink(f"{claim.paper}.toml: {claim.id}: root: there is no {claim.root}; {close_to(claim.root, known)}")
+        raise DeadLink(f"{place}: there is no {claim.root}; {close_to(claim.root, known)}")
 
 
 def _root(label: str, entry: Mapping[str, object], book: Ledger) -> Root:
