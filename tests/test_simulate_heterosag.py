@@ -291,7 +291,10 @@ HUGE = str(10**30)
         (["--groups", "abc"], "--groups"),
         (["--users", "3"], "users = 3: must be enough for 5 groups: group 3 has 0 and needs at least T + 2 = 3 users"),
         (["--groups", "10"], "enough for 10 groups: group 5 has 2 and needs at least T + 2 = 3 users"),
-        (["--groups", "35", "--users", "105", "--length", "35"], "subgroups in all = 35: must be from 2 to 32, or such that"),
+        (
+            ["--groups", "35", "--users", "105", "--length", "35"],
+            "subgroups in all = 35: must be from 2 to 32, or such that",
+        ),
         (["--users", "2"], "users = 2: must be an integer in [3, 65536]"),
         (["--users", "1000"], "at most 2097152 elements"),
         (["--users", HUGE], "users = "),

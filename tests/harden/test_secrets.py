@@ -67,8 +67,6 @@ PLAIN = {
     ("hash_keys", "keys"),
     ("user_set", "value"),
     ("check_degree", "most"),
-    ("average_reals", "weights"),
-    ("average_integers", "weights"),
 }
 """Arguments that are named as secret ones are, and hold public numbers."""
 
