@@ -227,9 +227,9 @@ def test_lengths_and_numbers_that_do_not_fit_are_refused() -> None:
     for at, blindings in enumerate(((0, 1, 1, 1), (1, 0, 1, 1), (1, 1, 0, 1), (1, 1, 1, 0))):
         with pytest.raises(NonCanonical, match=rf"^key_blindings\[{at}\] = 0: "):
             RING.secrets(EPOCH, ((PAIR, 0), (PAIR, 1)), (blindings,))
-    for blindings in ((), (1,), (1, 2, 3)):
+    for few in ((), (1,), (1, 2, 3)):
         with pytest.raises(LengthMismatch, match="2, two for each key"):
-            RING.secrets(EPOCH, ((PAIR, 0),), (blindings,))
+            RING.secrets(EPOCH, ((PAIR, 0),), (few,))
     for wrong in (0, 2**256):
         with pytest.raises(NonCanonical):
             key_ring(alpha=wrong, beta=5)
