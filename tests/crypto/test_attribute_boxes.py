@@ -224,7 +224,7 @@ def test_lengths_and_numbers_that_do_not_fit_are_refused() -> None:
             ATTRIBUTE_BOXES.seal(ADDRESS, PUBLIC, SEED, secrets)
     with pytest.raises(NonCanonical, match=r"^box_secrets\[2\] = 0: "):
         ATTRIBUTE_BOXES.seal(ADDRESS, PUBLIC, SEED, (1, 1, 0, 1))
-    for at, blindings in enumerate(((0, 1, 1, 1), (1, 0, 1, 1), (1, 1, 0, 1), (1, 1, 1, 0))):
+    for at, four in enumerate(((0, 1, 1, 1), (1, 0, 1, 1), (1, 1, 0, 1), (1, 1, 1, 0))):
         with pytest.raises(NonCanonical, match=rf"^key_blindings\[{at}\] = 0: "):
             RING.secrets(EPOCH, ((PAIR, 0), (PAIR, 1)), (blindings,))
     for few in ((), (1,), (1, 2, 3)):
