@@ -226,10 +226,10 @@ def test_lengths_and_numbers_that_do_not_fit_are_refused() -> None:
         ATTRIBUTE_BOXES.seal(ADDRESS, PUBLIC, SEED, (1, 1, 0, 1))
     for at, four in enumerate(((0, 1, 1, 1), (1, 0, 1, 1), (1, 1, 0, 1), (1, 1, 1, 0))):
         with pytest.raises(NonCanonical, match=rf"^key_blindings\[{at}\] = 0: "):
-            RING.secrets(EPOCH, ((PAIR, 0), (PAIR, 1)), (blindings,))
-    for few in ((), (1,), (1, 2, 3)):
+            RING.secrets(EPOCH, ((PAIR, 0), (PAIR, 1)), (four,))
+    for blindings in ((), (1,), (1, 2, 3)):
         with pytest.raises(LengthMismatch, match="2, two for each key"):
-            RING.secrets(EPOCH, ((PAIR, 0),), (few,))
+            RING.secrets(EPOCH, ((PAIR, 0),), (blindings,))
     for wrong in (0, 2**256):
         with pytest.raises(NonCanonical):
             key_ring(alpha=wrong, beta=5)
