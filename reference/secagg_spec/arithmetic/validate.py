@@ -229,7 +229,10 @@ def reals(name: str, value: object, shape: tuple[int | None, ...]) -> RealArray:
 
 
 def place(name: str, value: NDArray[Any], position: int) -> str:
-    """Return what an error calls the entry at a position of the flat array, such as ``updates[2][0]``."""
+    """Return what an error calls the entry at a position of the flat array, such as ``updates[2][0]``.
+
+    This is for checked arguments: a position of the array.
+    """
     return name + "".join(f"[{at}]" for at in np.unravel_index(position, value.shape))
 
 
