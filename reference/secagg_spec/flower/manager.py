@@ -60,7 +60,8 @@ class BatchClientManager(SimpleClientManager):  # type: ignore[misc, unused-igno
         strategy: str = "least",
     ) -> None:
         super().__init__()
-        self.batches = Batches(Parameters(clients, per_round, batch), seats, strategy)
+        place = None if seats is None else validate.path_of("seats", seats)
+        self.batches = Batches(Parameters(clients, per_round, batch), place, strategy)
         log = participation.path if isinstance(participation, ParticipationLog) else participation
         path = None if log is None else validate.path_of("participation", log)
         if path and self.batches.path and path.resolve() == self.batches.path.resolve():

@@ -55,7 +55,9 @@ class ParticipationLog:
     @classmethod
     def at(cls, place: str | Path | ParticipationLog | None) -> ParticipationLog:
         """Return the log at a path, or the log that is given."""
-        return place if isinstance(place, ParticipationLog) else cls(place)
+        if isinstance(place, ParticipationLog):
+            return place
+        return cls(None if place is None else validate.path_of("participation", place))
 
     def _continue(self, path: Path) -> None:
         """Read what is there, and cut off a line that was not written whole; or begin the file."""
