@@ -405,8 +405,8 @@ def test_answers_that_the_server_sends_and_sets_that_users_send_teach_nothing() 
         back = [{**{key: line[key] for key in ("phase", "message")}, "to": line["from"]} for line in answers]
         assert learned([*before, *back]) == learned(before)
     asked = [at for at in places(each.lines, "to") if isinstance(each.decoded(each.lines[at]), SurvivingSet)]
-    told = [changed(each, each.lines[at], users=(3,), sender=each.lines[at]["to"]) for at in asked]
-    said = [{**{key: line[key] for key in ("phase", "message")}, "from": line["to"]} for line in told]
+    asking = [changed(each, each.lines[at], users=(3,), sender=each.lines[at]["to"]) for at in asked]
+    said = [{**{key: line[key] for key in ("phase", "message")}, "from": line["to"]} for line in asking]
     lines = [line for at, line in enumerate(each.lines) if at not in asked]
     at = min(at for at, line in enumerate(lines) if line.get("from") is not None and line["phase"] == each.phases[-1])
     assert learned([*lines[:at], *said, *lines[at:]]).dimension == 0
