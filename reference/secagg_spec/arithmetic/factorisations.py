@@ -45,10 +45,8 @@ def perfect_factorisation(points: int) -> tuple[Factor, ...]:
     ParameterError
         n is odd, or not one of 2, p + 1, 2p, 16, 28 for an odd prime p, the sizes constructed here (HSA-06).
     """
-    points = validate.plain(points)
     allowed = f"2, p + 1, 2p, 16 or 28, for an odd prime p, and below {validate.MAX_COUNT}"
-    if type(points) is not int or not 2 <= points < validate.MAX_COUNT:
-        raise ParameterError("points", points, allowed)
+    points = validate.integer("points", points, 2, validate.MAX_COUNT - 1, allowed)
     if points == 2:
         return (((0, 1),),)
     if points % 2 == 0 and is_prime(points - 1):

@@ -156,9 +156,11 @@ def check_prime(q: int, N: int) -> int:
     ParameterError
         It is not, or N is not an integer in [1, 2^32 - 6].
     """
-    N, q = validate.integer("N", N, 1, DEFAULT_PRIME - 1), validate.plain(q)
-    if type(q) is not int or not N < q <= DEFAULT_PRIME or not is_prime(q):
-        raise ParameterError("q", q, f"a prime in [{N + 1}, {DEFAULT_PRIME}]")
+    N = validate.integer("N", N, 1, DEFAULT_PRIME - 1)
+    allowed = f"a prime in [{N + 1}, {DEFAULT_PRIME}]"
+    q = validate.integer("q", q, N + 1, DEFAULT_PRIME, allowed)
+    if not is_prime(q):
+        raise ParameterError("q", q, allowed)
     return q
 
 

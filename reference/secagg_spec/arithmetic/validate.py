@@ -29,8 +29,8 @@ _BITS = 2**13
 """What an integer without an upper bound has at most: Python writes one of 4300 digits or more into no error."""
 
 
-def integer(name: str, value: object, low: int, high: int | None = None) -> int:
-    """Return `value` as an ``int`` when it is an integer in ``[low, high]``.
+def integer(name: str, value: object, low: int, high: int | None = None, allowed: str = "") -> int:
+    """Return `value` as an ``int`` when it is an integer in ``[low, high]``; an error says so, or what is `allowed`.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def integer(name: str, value: object, low: int, high: int | None = None) -> int:
     """
     number = value if type(value) is int else _int(value)
     if number is None or number < low or (high is not None and number > high):
-        raise ParameterError(name, value if number is None else number, _between(low, high))
+        raise ParameterError(name, value if number is None else number, allowed or _between(low, high))
     if high is None and number.bit_length() > _BITS:
         raise ParameterError(name, number, f"{_between(low, high)}, of {_BITS} bits at most")
     return number

@@ -61,9 +61,8 @@ def split(
     validate.one_of("partition", kind, PARTITIONS)
     if not len(dataset.train):
         raise LengthMismatch("len(dataset.train)", 0, "one sample or more")
-    users, most = validate.plain(users), _most(dataset, kind)
-    if type(users) is not int or not 1 <= users <= _MOST_USERS:
-        raise ParameterError("users", users, f"an integer in [1, {most}] with the partition {kind}")
+    most = _most(dataset, kind)
+    users = validate.integer("users", users, 1, _MOST_USERS, f"an integer in [1, {most}] with the partition {kind}")
     parts = _divided(dataset, kind, users, rng, _checked(kind, alpha))
     empty = next((user for user, part in enumerate(parts) if not part.size), None)
     if empty is not None:

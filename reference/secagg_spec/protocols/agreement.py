@@ -21,7 +21,7 @@ from secagg_spec.arithmetic.guard import guard
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.sealing import Context
 from secagg_spec.crypto.signatures import SIGNATURE_BYTES, sign, signed_fields, verify
-from secagg_spec.errors import InconsistentSets, Malformed, ParameterError, TooFewSurvivors
+from secagg_spec.errors import InconsistentSets, Malformed, TooFewSurvivors
 from secagg_spec.protocols.steps import SERVER, check_ascending
 
 PURPOSE = "surviving-set"
@@ -36,13 +36,9 @@ def check_threshold(W: int, N: int, D: int, T: int) -> int:
         Not ``2W > N + T``, or not ``W <= N - D``.
     """
     N, D, T = validate.integer("N", N, 1), validate.integer("D", D, 0), validate.integer("T", T, 0)
-    W, least = validate.plain(W), (N + T) // 2 + 1
-    allowed = f"an integer of at least {least}, so that 2*W > N + T = {N + T}, and at most N - D = {N - D}"
-    if type(W) is not int or 2 * W <= N + T:
-        raise ParameterError("W", W, allowed)
-    if W > N - D:
-        raise ParameterError("W", W, allowed)
-    return W
+    least, most = (N + T) // 2 + 1, N - D
+    allowed = f"an integer of at least {least}, so that 2*W > N + T = {N + T}, and at most N - D = {most}"
+    return validate.integer("W", W, least, most, allowed)
 
 
 @dataclass(frozen=True)

@@ -42,10 +42,10 @@ def check_levels(name: str, modulus: int, K: int, c_l: int, c_g: int, tau_max: i
     c_l = validate.integer("c_l", c_l, 1, MAX_LEVEL)
     if not isinstance(staleness, Staleness):
         raise ParameterError("staleness", staleness, "a staleness function")
-    c_g, least = validate.plain(c_g), least_level(staleness, tau_max)
-    if type(c_g) is not int or not least <= c_g <= MAX_LEVEL:
-        allowed = f"an integer in [{least}, {MAX_LEVEL}]" if least <= MAX_LEVEL else f"above {MAX_LEVEL}, and never is"
-        raise ParameterError("c_g", c_g, f"{allowed}: at least 1 / s(tau_max) for tau_max = {tau_max}")
+    least = least_level(staleness, tau_max)
+    allowed = f"an integer in [{least}, {MAX_LEVEL}]" if least <= MAX_LEVEL else f"above {MAX_LEVEL}, and never is"
+    allowed = f"{allowed}: at least 1 / s(tau_max) for tau_max = {tau_max}"
+    c_g = validate.integer("c_g", c_g, least, MAX_LEVEL, allowed)
     if K * c_g > (modulus - 1) // 2:
         raise ParameterError("K * c_g", K * c_g, f"at most ({name} - 1) // 2 = {(modulus - 1) // 2}")
     if c_l * K * c_g > _EXACT:
