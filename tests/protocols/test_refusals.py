@@ -830,6 +830,7 @@ CORES = {
     "round_levels",
     "field_codecs",
     "require_phase",
+    "least_signers",
     "from_server",
     "from_authority",
     "row",

@@ -27,6 +27,11 @@ from secagg_spec.protocols.steps import SERVER, check_ascending
 PURPOSE = "surviving-set"
 
 
+def least_signers(N: int, T: int) -> int:
+    """Return the smallest W with 2W > N + T: no two sets can both get so many signatures; for checked arguments."""
+    return (N + T) // 2 + 1
+
+
 def check_threshold(W: int, N: int, D: int, T: int) -> int:
     """Return W if no two sets can both get W signatures and N - D users are enough to give them (LSA-19).
 
@@ -36,7 +41,7 @@ def check_threshold(W: int, N: int, D: int, T: int) -> int:
         Not ``2W > N + T``, or not ``W <= N - D``.
     """
     N, D, T = validate.integer("N", N, 1), validate.integer("D", D, 0), validate.integer("T", T, 0)
-    least, most = (N + T) // 2 + 1, N - D
+    least, most = least_signers(N, T), N - D
     allowed = f"an integer of at least {least}, so that 2*W > N + T = {N + T}, and at most N - D = {most}"
     return validate.integer("W", W, least, most, allowed)
 

@@ -85,9 +85,8 @@ class Parameters(secagg.Numbers):
         object.__setattr__(self, "k", self.N - 1)
         if not isinstance(self.matrix, str) or self.matrix not in MATRICES:
             raise ParameterError("matrix", self.matrix, " or ".join(repr(name) for name in MATRICES))
-        if type(self.d) is not int or not self.count <= self.d <= validate.MAX_COUNT:
-            allowed = f"at least Z = {self.count}, one element for each segment, and at most {validate.MAX_COUNT}"
-            raise ParameterError("d", self.d, f"an integer of {allowed}")
+        allowed = f"at least Z = {self.count}, one element for each segment, and at most {validate.MAX_COUNT}"
+        validate.integer("d", self.d, self.count, validate.MAX_COUNT, f"an integer of {allowed}")
         for cell in self.parts:
             validate.integer("the modulus of a cell", cell.ring.modulus, 2, MAX_MODULUS)
 

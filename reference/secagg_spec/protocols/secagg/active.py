@@ -57,7 +57,7 @@ class Parameters(secagg.Parameters):
     @property
     def signers(self) -> int:
         """The smallest t with 2t > N + T: no two sets can both get so many signatures."""
-        return (self.N + self.T) // 2 + 1 if self.complete else 0
+        return agreement.least_signers(self.N, self.T) if self.complete else 0
 
 
 PRESETS: Mapping[str, Parameters] = MappingProxyType(
